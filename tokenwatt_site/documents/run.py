@@ -1,0 +1,357 @@
+"""The run document: what measuring and publishing share. The published seed is its contract.
+
+Every key that the seed has keeps its name, place and type; whatever is measured may be null, with
+the reason in ``missing``. Keys that the seed lacks are optional.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from tokenwatt_site.documents.base import (
+    Count,
+    Date,
+    NonNegative,
+    Number,
+    Percent,
+    Positive,
+    PositiveInt,
+    Sha256,
+    Slug,
+    Stamp,
+    Strict,
+)
+from tokenwatt_site.documents.spec import Scope, Spec
+
+SCHEMA_VERSION = "1"
+METHOD_VERSION = "1"
+
+Status = Literal["draft", "demo", "imported", "published", "superseded", "retracted"]
+VerdictWord = Literal["proven", "met", "failed", "undecided", "no_rate"]
+
+
+class Hardware(Strict):
+    """The accelerators that were measured."""
+
+    vendor: str
+    accelerator: str
+    count: Count
+    rated_bw_tbs_per_gpu: Positive | None = None
+    """TB/s of one accelerator."""
+    driver: str = ""
+    host: str = ""
+    uuids: list[str] | None = None
+    power_limit_w: Positive | None = None
+    """Enforced power limit of one accelerator."""
+
+
+class Software(Strict):
+    """The engine that was measured."""
+
+    engine: str
+    engine_version: str = ""
+    kernels: str = ""
+
+
+class Model(Strict):
+    """The model that was served, for readers."""
+
+    name: str
+    shape: str = ""
+    quantization: str = ""
+    parallelism: str = ""
+
+
+class Slo(Strict):
+    """The latency promise."""
+
+    ttft_p99_ms: Positive
+    tpot_p99_ms: Positive
+
+
+class Workload(Strict):
+    """The workload, for readers."""
+
+    trace: str | None
+    input_tokens: str
+    output_tokens: str
+    arrival: str
+
+
+class Power(Strict):
+    """The primary meter, for readers."""
+
+    source: str
+    kind: Literal["board", "node", "rack", "none"]
+    sampling_hz: Positive | None
+    window: str
+
+
+class AccuracyGate(Strict):
+    """The accuracy check that was asked for."""
+
+    suite: str
+    threshold_pts: Positive
+
+
+class Fleet(Strict):
+    """Size of the fleet that the numbers are projected to."""
+
+    cards: PositiveInt
+
+
+class AccuracyResult(Strict):
+    """What the accuracy check found."""
+
+    score: Percent
+    delta_pts: Number | None = None
+    spread_pts: NonNegative | None = None
+
+
+class Dist(Strict):
+    """A latency distribution over the pooled cohorts, ms. Null means unknown or without bound."""
+
+    p50: NonNegative | None = None
+    p90: NonNegative | None = None
+    p95: NonNegative | None = None
+    p99: NonNegative | None = None
+    mean: NonNegative | None = None
+    n: Count
+    censored_over: NonNegative | None = None
+    """Where p99 has no bound: the time, in ms, that it is known to exceed."""
+    interval: list[Number] | None = None
+    """Interval of p99 over repeats, ms."""
+    cdf: list[list[Number]] | None = None
+    """Pairs of (ms, share in percent) of the distribution, for the chart."""
+
+
+class Counts(Strict):
+    """Requests of the cohort: sent = ok + failed + unfinished."""
+
+    sent: Count
+    ok: Count
+    failed: Count
+    unfinished: Count
+    reasons: dict[str, Count] = {}
+    """Failed requests by reason."""
+    miss_ttft: Count | None = None
+    miss_tpot: Count | None = None
+
+
+class MeterCheck(Strict):
+    """The second reading beside the published one: samples beside a counter, or a second meter."""
+
+    method: str
+    joules: NonNegative
+    difference_pct: Number
+    verdict: Literal["agree", "warn", "disagree"]
+
+
+class Energy(Strict):
+    """Energy of the windows at the reported rate, primary meter."""
+
+    scope: Scope
+    method: Literal["counter", "sampled"]
+    joules: NonNegative | None
+    seconds: NonNegative
+    valid: bool
+    reasons: list[str] = []
+    """Codes of what makes the figure invalid or doubtful."""
+    j_per_output_token: NonNegative | None = None
+    idle_w: NonNegative | None = None
+    samples: Count | None = None
+    gaps: Count | None = None
+    check: MeterCheck | None = None
+    uncertainty: dict[str, Number] | None = None
+    """Parts of the uncertainty of J/token, percent."""
+    node_minus_boards_w: Number | None = None
+
+
+class Client(Strict):
+    """What the load generator says of itself."""
+
+    lag_p99_ms: NonNegative | None = None
+    lag_max_ms: NonNegative | None = None
+    gap_cv: NonNegative | None = None
+    cpu_share: NonNegative | None = None
+    loop_stall_max_ms: NonNegative | None = None
+    clock_drift_pct: Number | None = None
+
+
+class WindowRecord(Strict):
+    """One measured window."""
+
+    index: Count
+    phase: Literal["search", "confirm", "rate"]
+    rate_rps: Positive
+    passed: bool
+    valid: bool
+    reasons: list[str] = []
+    """Codes of what makes the window invalid."""
+    started: Stamp | None = None
+    window_s: Positive
+    warmup_s: NonNegative
+    counts: Counts
+    ttft_p99_ms: NonNegative | None = None
+    tpot_p99_ms: NonNegative | None = None
+    ttft_p50_ms: NonNegative | None = None
+    tpot_p50_ms: NonNegative | None = None
+    output_tok_s: NonNegative
+    input_tok_s: NonNegative
+    goodput_tok_s: NonNegative
+    goodput_rps: NonNegative
+    slo_attainment_pct: Percent
+    mean_concurrency: NonNegative | None = None
+    energy: Energy | None = None
+    client: Client | None = None
+    throttle_counts: dict[str, Count] = {}
+
+
+class Series(Strict):
+    """Time series of one confirm window, seconds from its start."""
+
+    t_s: list[Number]
+    power_w: list[Number | None] | None = None
+    in_flight: list[Number] | None = None
+    window_s: Positive
+    index: Count
+
+
+class Evidence(Strict):
+    """A file of raw observations: its first ``bytes`` bytes have this hash."""
+
+    path: str
+    sha256: Sha256
+    bytes: Count
+
+
+class Missing(Strict):
+    """Why a measured key is null."""
+
+    code: str
+    text: str
+
+
+class Verdict(Strict):
+    """The outcome in one word of the closed list, and a sentence."""
+
+    word: VerdictWord
+    text: str = ""
+
+
+class Search(Strict):
+    """How the boundary was found."""
+
+    strategy: Literal["ladder", "adaptive"]
+    mode: str | None = None
+    probes: Count = 0
+    lo_rps: Positive | None = None
+    """Highest rate that passed."""
+    hi_rps: Positive | None = None
+    """Lowest rate that failed."""
+
+
+class Tool(Strict):
+    """The program that wrote the document."""
+
+    name: str
+    version: str
+
+
+class TokenMeans(Strict):
+    """Realised mean tokens of a request."""
+
+    input: NonNegative | None
+    output: NonNegative | None
+    source: str = ""
+    """Where the output counts come from: usage, ids, tokenizer or chunks."""
+    mismatch_pct: Percent | None = None
+    """Share of requests whose count differs from the number of token events."""
+
+
+class Config(Strict):
+    """One measured configuration: the baseline or a candidate."""
+
+    key: str = Field(pattern=r"^(baseline|candidate(-\d+)?)$")
+    label: str
+    engine: str
+    mbu_pct: NonNegative | None
+    node_power_kw: NonNegative | None
+    """Mean power of the primary meter, whatever its scope: see energy.scope."""
+    goodput_tok_s: NonNegative | None
+    ttft_p99_ms: NonNegative | None
+    tpot_p99_ms: NonNegative | None
+    slo_pass_count: Count
+    repeats: Count
+    throttle_counts: dict[str, Count]
+    accuracy: AccuracyResult | None
+    rate_rps: Positive | None = None
+    output_tok_s: NonNegative | None = None
+    input_tok_s: NonNegative | None = None
+    goodput_rps: NonNegative | None = None
+    slo_attainment_pct: Percent | None = None
+    counts: Counts | None = None
+    ttft_ms: Dist | None = None
+    tpot_ms: Dist | None = None
+    itl_ms: Dist | None = None
+    e2e_ms: Dist | None = None
+    mean_concurrency: NonNegative | None = None
+    tokens: TokenMeans | None = None
+    energy: Energy | None = None
+    client: Client | None = None
+    throttle_share_pct: Percent | None = None
+    power_limit_w: Positive | None = None
+    windows: list[WindowRecord] | None = None
+    """Confirm windows at the reported rate."""
+    sweep: list[WindowRecord] | None = None
+    """Every other window, in the order they were measured."""
+    series: Series | None = None
+    # where a joined document's configurations differ from its top level
+    run_id: str | None = None
+    source_sha256: Sha256 | None = None
+    spec: Spec | None = None
+    hardware: Hardware | None = None
+    software: Software | None = None
+    model: Model | None = None
+    power: Power | None = None
+    evidence: list[Evidence] | None = None
+    variance_band_pct: NonNegative | None = None
+
+
+class Run(Strict):
+    """A run document."""
+
+    id: Slug
+    status: Status
+    title: str
+    published: Date | None
+    summary: str
+    hardware: Hardware
+    software: Software
+    model: Model
+    slo: Slo
+    workload: Workload
+    power: Power
+    accuracy: AccuracyGate | None
+    runs: Count
+    """Confirm windows of a configuration."""
+    variance_band_pct: NonNegative | None
+    fleet: Fleet | None
+    configs: list[Config] = Field(min_length=1)
+    not_covered: list[str]
+    reproduce: str
+    spec: Spec
+    schema_version: str | None = None
+    method_version: str | None = None
+    version: PositiveInt | None = None
+    tool: Tool | None = None
+    run_id: str | None = None
+    started: Stamp | None = None
+    finished: Stamp | None = None
+    quick: bool | None = None
+    simulated: bool | None = None
+    labels: dict[str, str] | None = None
+    missing: dict[str, Missing] | None = None
+    verdict: Verdict | None = None
+    search: Search | None = None
+    evidence: list[Evidence] | None = None
