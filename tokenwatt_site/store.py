@@ -1,0 +1,128 @@
+"""The only writer of run documents and their evidence: atomic, appended as the run goes.
+
+``runs/<stem>.json`` is the document, ``runs/<stem>/`` its evidence. Rows are appended in blocks,
+one gzip member a block, each synced before the document that names its length and hash is
+replaced; so a run that is killed leaves a valid document whose evidence is whole, at most with a
+tail behind it that the document doesn't name.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tokenwatt_site.documents import doors, jsonfile
+from tokenwatt_site.documents.run import Evidence, Run
+from tokenwatt_site.errors import TokenwattError, UsageError
+
+
+class RunStore:
+    """The files of one run."""
+
+    def __init__(self, out: Path, *, force: bool = False) -> None:
+        """Claim the place of a run.
+
+        Args:
+            out: the document's path, ``….json``; the evidence goes into the folder of that stem.
+            force: replace a document and evidence that exist.
+
+        Raises:
+            UsageError: not a ``.json`` path, exists already, or can't be written.
+        """
+        if out.suffix != ".json":
+            raise UsageError(f"{out}: a run document's name ends in .json", f"--out {out}.json")
+        self.out = out
+        self.folder = out.with_suffix("")
+        self._hashes: dict[str, Any] = {}
+        self._sizes: dict[str, int] = {}
+        self._claim(force=force)
+
+    def _claim(self, *, force: bool) -> None:
+        taken = [path for path in (self.out, self.folder) if path.exists() or path.is_symlink()]
+        if taken and not force:
+            raise UsageError(f"{taken[0]} exists already", "choose another --out, or --force to replace it")
+        try:
+            for path in taken:
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            self.folder.mkdir(parents=True)
+            probe = self.folder / "events.jsonl"
+            probe.touch()
+        except OSError as error:
+            raise UsageError(
+                f"{error.filename or self.out}: {error.strerror or error}", "choose an --out that can be written"
+            ) from None
+
+    def append(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
+        """Append rows to a ``.jsonl`` or ``.jsonl.gz`` evidence file and sync it."""
+        text = "".join(_line(row) for row in rows).encode()
+        block = gzip.compress(text, compresslevel=6, mtime=0) if name.endswith(".gz") else text
+        with _told(self.folder / name), (self.folder / name).open("ab") as file:
+            file.write(block)
+            file.flush()
+            os.fsync(file.fileno())
+        self._hashes.setdefault(name, hashlib.sha256()).update(block)
+        self._sizes[name] = self._sizes.get(name, 0) + len(block)
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Write a whole evidence file of JSON, atomically."""
+        data = jsonfile.dumps(value).encode()
+        replace(self.folder / name, data)
+        self._hashes[name] = hashlib.sha256(data)
+        self._sizes[name] = len(data)
+
+    def evidence(self) -> list[Evidence]:
+        """Return path, hash and length of what is written so far; paths are relative to the document."""
+        return [
+            Evidence(path=f"{self.folder.name}/{name}", sha256=self._hashes[name].hexdigest(), bytes=self._sizes[name])
+            for name in sorted(self._hashes)
+        ]
+
+    def save(self, run: Run) -> None:
+        """Replace the document, atomically."""
+        replace(self.out, jsonfile.dumps(doors.dump(run)).encode())
+
+
+def replace(path: Path, data: bytes) -> None:
+    """Write a file so that it is either the old one or the new one, whole, whatever happens.
+
+    Raises:
+        TokenwattError: it can't be written.
+    """
+    with _told(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.tmp")
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+class _told:  # noqa: N801 - reads as a statement where it is used
+    """Turn an OSError into one message with the next step."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        """Raise the told error instead."""
+        if isinstance(error, OSError):
+            raise TokenwattError(
+                f"{self.path}: {error.strerror or error}", "free space or mend the rights; what was saved before is whole"
+            ) from None
+
+
+def _line(row: dict[str, Any]) -> str:
+    return json.dumps(row, separators=(",", ":"), ensure_ascii=False, allow_nan=False) + "\n"
