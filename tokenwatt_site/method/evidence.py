@@ -85,7 +85,7 @@ def power_row(sample: PowerSample, window: int, t0_s: float) -> dict[str, Any]:
         value = getattr(sample, key)
         if value is not None:
             row[key] = value
-    if sample.throttle:
+    if sample.throttle is not None:
         row["throttle"] = list(sample.throttle)
     if sample.throttle_ns:
         row["throttle_ns"] = sample.throttle_ns
@@ -99,7 +99,7 @@ def sample_of(row: dict[str, Any], t0_s: float = 0.0) -> PowerSample:
         device=row["device"],
         power_w=row.get("power_w"),
         energy_j=row.get("energy_j"),
-        throttle=tuple(row.get("throttle", ())),
+        throttle=tuple(row["throttle"]) if "throttle" in row else None,
         throttle_ns=row.get("throttle_ns", {}),
         limit_w=row.get("limit_w"),
         clock_mhz=row.get("clock_mhz"),

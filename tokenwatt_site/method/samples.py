@@ -15,12 +15,12 @@ class PowerSample:
     power_w: float | None = None
     energy_j: float | None = None
     """Running counter."""
-    throttle: tuple[str, ...] = ()
-    """Names of the throttle reasons active at the reading."""
+    throttle: tuple[str, ...] | None = None
+    """Names of the throttle reasons active at the reading; empty means that none was."""
     throttle_ns: dict[str, int] = field(default_factory=dict)
     """Running counters of throttled time, by reason."""
     limit_w: float | None = None
     clock_mhz: float | None = None
     temperature_c: float | None = None
     error: str | None = None
-    """Why the reading failed: the sample is a gap."""
+    """Why the reading failed, a code such as no_permission or timeout: the sample is a gap."""
