@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tokenwatt_site.documents.hardware import Hardware
 from tokenwatt_site.documents.run import Run
 
 Severity = Literal["error", "warning"]
@@ -124,30 +125,6 @@ class PageEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One figure about an accelerator and where it comes from."""
-
-    label: str
-    value: float | str
-    unit: str
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
-class HardwareFacts:
-    """One file of ``content/hardware/``."""
-
-    slug: str
-    name: str
-    """The accelerator as documents name it in ``hardware.accelerator``."""
-    vendor: str
-    facts: tuple[Fact, ...]
-    path: str
-    rated_bw_tbs: float | None = None
-    """Rated memory bandwidth of one accelerator, TB/s."""
-
-
-@dataclass(frozen=True, slots=True)
 class Change:
     """One line of ``content/changes.yaml``."""
 
@@ -165,7 +142,7 @@ class Content:
     runs: tuple[RunEntry, ...]
     comparisons: tuple[ComparisonEntry, ...] = ()
     pages: tuple[PageEntry, ...] = ()
-    hardware: Mapping[str, HardwareFacts] = field(default_factory=dict[str, HardwareFacts])
-    """By slug."""
+    hardware: Mapping[str, Hardware] = field(default_factory=dict[str, Hardware])
+    """Rated figures by slug, the file's name."""
     changes: tuple[Change, ...] = ()
     """Newest first."""
