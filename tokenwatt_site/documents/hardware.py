@@ -1,6 +1,6 @@
-"""What an accelerator is rated at: one YAML file each in ``content/hardware/``, every figure sourced."""
+"""What an accelerator is rated at: a YAML file each in ``content/hardware/``, figures sourced."""
 
-import datetime
+import datetime as dt
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +14,7 @@ from tokenwatt_site.errors import UsageError
 
 def _iso(value: Any) -> Any:
     """YAML reads 2026-10-27 as a date; documents hold its text."""
-    return value.isoformat() if type(value) is datetime.date else value
+    return value.isoformat() if type(value) is dt.date else value
 
 
 YamlDate = Annotated[Date, BeforeValidator(_iso)]
