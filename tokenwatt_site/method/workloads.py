@@ -28,6 +28,10 @@ class LengthDist(Protocol):
         """Return the mean length in tokens."""
         ...
 
+    def most(self) -> int:
+        """Return the longest length in tokens."""
+        ...
+
     def describe(self) -> str:
         """Return the distribution in words for readers."""
         ...
@@ -47,6 +51,10 @@ class Fixed:
     def mean(self) -> float:
         """Return the mean length in tokens."""
         return float(self.tokens)
+
+    def most(self) -> int:
+        """Return the longest length in tokens."""
+        return self.tokens
 
     def describe(self) -> str:
         """Return the distribution in words for readers."""
@@ -76,6 +84,10 @@ class Lognormal:
         sigma, cut = self.sigma, math.log(self.top / self.median)
         below = math.exp(sigma**2 / 2) * _NORMAL.cdf(cut / sigma - sigma)
         return self.median * below + self.top * _NORMAL.cdf(-cut / sigma)
+
+    def most(self) -> int:
+        """Return the longest length in tokens."""
+        return self.top
 
     def describe(self) -> str:
         """Return the distribution in words for readers."""

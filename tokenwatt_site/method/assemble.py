@@ -1,0 +1,245 @@
+"""From spec and windows to a run document; also to a draft of one, after every window."""
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tokenwatt_site import __version__
+from tokenwatt_site.documents import doors
+from tokenwatt_site.documents.run import METHOD_VERSION, SCHEMA_VERSION, Evidence, Hardware, Run
+from tokenwatt_site.documents.spec import Spec, SpecPower
+from tokenwatt_site.method import prose, summary
+from tokenwatt_site.method.figures import MeasuredWindow, pooled, window_record
+from tokenwatt_site.method.search import Done
+from tokenwatt_site.method.statistics import variance_band_pct
+from tokenwatt_site.method.workloads import workload_of
+
+QUICK_WINDOW_S = 180
+QUICK_REPEATS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What was found out before the first window."""
+
+    hardware: Hardware
+    engine_version: str
+    meter_source: str
+    """The primary meter in words; empty without one."""
+    origin: prose.Origin
+    run_id: str
+    started: str
+    notes: tuple[str, ...] = ()
+    """What the preflight changed or noticed, in sentences."""
+
+
+def assemble(
+    spec: Spec,
+    resolved: Resolved,
+    windows: Sequence[MeasuredWindow],
+    done: Done | None,
+    closing: tuple[str, Sequence[Evidence], dict[str, Any] | None],
+) -> Run:
+    """Return the document of what was measured so far.
+
+    Args:
+        spec: what was asked.
+        resolved: what was found out before the first window.
+        windows: every window, in the order they were measured.
+        done: the search's answer; None while it runs.
+        closing: the time of writing, the evidence so far, and the time series of one window.
+    """
+    finished, evidence, series = closing
+    reported = _reported(windows, done)
+    config, missing = _config(spec, resolved, reported, windows)
+    if series is not None and any(w.window.index == series["index"] for w in reported):
+        config["series"] = series
+    title = prose.title(spec, resolved.hardware, resolved.engine_version)
+    simulated = spec.hardware.adapter == "simulated" or spec.engine.endpoint == "simulator:"
+    document = {
+        "id": prose.document_id(spec, resolved.hardware),
+        "status": "demo" if simulated else "draft",
+        "title": title,
+        "published": None,
+        "summary": "",
+        "hardware": doors.dump(resolved.hardware),
+        "software": {
+            "engine": spec.engine.name,
+            "engine_version": resolved.engine_version,
+            "kernels": spec.engine.kernels,
+        },
+        "model": {
+            "name": spec.model.name,
+            "quantization": prose.quantization(spec),
+            "parallelism": prose.parallelism(spec),
+        },
+        "slo": doors.dump(spec.slo) or spec.slo.model_dump(mode="json"),
+        "workload": _workload(spec),
+        "power": _power(spec, resolved, reported),
+        "accuracy": _gate(spec),
+        "runs": len(reported),
+        "variance_band_pct": variance_band_pct([w.stats.goodput_tok_s for w in reported]),
+        "fleet": None,
+        "configs": [config],
+        "not_covered": [*spec.not_covered, *summary.not_covered(spec, simulated=simulated)],
+        "reproduce": prose.reproduce(spec, resolved.origin, title),
+        "spec": doors.dump(spec),
+        "schema_version": SCHEMA_VERSION,
+        "method_version": METHOD_VERSION,
+        "version": 1,
+        "tool": {"name": "tokenwatt-site", "version": __version__},
+        "run_id": resolved.run_id,
+        "started": resolved.started,
+        "finished": finished,
+        "quick": _quick(reported),
+        "simulated": simulated,
+        "missing": missing,
+        "verdict": _verdict(done),
+        "search": _search(windows, done),
+        "evidence": [doors.dump(each) for each in evidence],
+    }
+    if document["variance_band_pct"] is None:
+        missing["/variance_band_pct"] = _why("TOO_FEW_REPEATS", "a band needs three windows at the reported rate")
+    document["summary"] = spec.text.summary or summary.summary(spec, document, resolved.notes)
+    return Run.model_validate(document)
+
+
+def _reported(windows: Sequence[MeasuredWindow], done: Done | None) -> list[MeasuredWindow]:
+    """The windows at the reported rate that count; while the search runs, those confirmed so far."""
+    counting = [w for w in windows if w.valid and w.window.phase != "search"]
+    if done is not None:
+        return [w for w in counting if w.window.rate_rps == done.rate_rps]
+    rate = counting[-1].window.rate_rps if counting else None
+    return [w for w in counting if w.window.rate_rps == rate]
+
+
+def _config(
+    spec: Spec, resolved: Resolved, reported: list[MeasuredWindow], windows: Sequence[MeasuredWindow]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    config: dict[str, Any] = {
+        "key": resolved.origin.role,
+        "label": resolved.origin.label or prose.label(spec, resolved.hardware, resolved.engine_version),
+        "engine": prose.engine_line(spec, resolved.engine_version),
+        "mbu_pct": None,
+        "node_power_kw": None,
+        "goodput_tok_s": None,
+        "ttft_p99_ms": None,
+        "tpot_p99_ms": None,
+        "slo_pass_count": sum(w.stats.passed for w in reported),
+        "repeats": len(reported),
+        "throttle_counts": {},
+        "accuracy": None,
+    }
+    if reported:
+        config |= pooled(reported, spec.slo)
+    chosen = {w.window.index for w in reported}
+    config["windows"] = [window_record(w) for w in reported]
+    config["sweep"] = [window_record(w) for w in windows if w.window.index not in chosen]
+    if resolved.hardware.power_limit_w is not None:
+        config["power_limit_w"] = resolved.hardware.power_limit_w
+    return config, _missing(spec, config, measured=bool(reported))
+
+
+def _missing(spec: Spec, config: dict[str, Any], *, measured: bool) -> dict[str, Any]:
+    """Say why each measured key of the configuration is null."""
+    at = "/configs/0/"
+    missing = {
+        f"{at}mbu_pct": _why("NOT_IN_THIS_VERSION", "this version doesn't compute memory bandwidth utilisation"),
+        f"{at}accuracy": (
+            _why("NOT_IN_THIS_VERSION", "this version doesn't run accuracy suites")
+            if spec.accuracy
+            else _why("NOT_ASKED", "the spec asks for no accuracy check")
+        ),
+    }
+    if not measured:
+        text = "no window at a confirmed rate was measured"
+        for key in ("goodput_tok_s", "ttft_p99_ms", "tpot_p99_ms"):
+            missing[at + key] = _why("NO_CONFIRMED_RATE", text)
+    else:
+        for key, name in (("ttft_p99_ms", "TTFT"), ("tpot_p99_ms", "TPOT")):
+            if config[key] is None:
+                missing[at + key] = _why("CENSORED", f"over 1 % of the requests have no {name}: p99 has no bound")
+    if config["node_power_kw"] is None:
+        missing[f"{at}node_power_kw"] = _no_power(spec, config, measured=measured)
+    return missing
+
+
+def _no_power(spec: Spec, config: dict[str, Any], *, measured: bool) -> dict[str, str]:
+    if primary_meter(spec) is None:
+        return _why("NO_METER", "the spec names no power meter")
+    if not measured:
+        return _why("NO_CONFIRMED_RATE", "no window at a confirmed rate was measured")
+    reasons = config.get("energy", {}).get("reasons", [])
+    return _why("METER_INVALID", f"the meter's readings can't be used: {', '.join(reasons) or 'no reading'}")
+
+
+def _why(code: str, text: str) -> dict[str, str]:
+    return {"code": code, "text": text}
+
+
+def primary_meter(spec: Spec) -> SpecPower | None:
+    """Return the spec's first meter, None without one."""
+    meters = spec.power if isinstance(spec.power, list) else [spec.power]
+    first = meters[0] if meters else None
+    return None if first is None or first.source == "none" else first
+
+
+def _workload(spec: Spec) -> dict[str, Any]:
+    workload = workload_of(spec.workload)
+    return {
+        "trace": spec.workload.trace,
+        "input_tokens": spec.text.input_tokens or workload.input.describe(),
+        "output_tokens": spec.text.output_tokens or workload.output.describe(),
+        "arrival": prose.arrival(spec),
+    }
+
+
+def _power(spec: Spec, resolved: Resolved, reported: list[MeasuredWindow]) -> dict[str, Any]:
+    meter = primary_meter(spec)
+    window_s = reported[0].window.length_s if reported else spec.measurement.window_s
+    scope = reported[0].meters[0].scope if reported and reported[0].meters else None
+    return {
+        "source": spec.text.source or resolved.meter_source or "none",
+        "kind": _kind(scope) if meter else "none",
+        "sampling_hz": meter.sampling_hz if meter else None,
+        "window": spec.text.window or f"{window_s:g} s steady state",
+    }
+
+
+def _kind(scope: str | None) -> str:
+    """The seed's coarse form of a scope: board, node or rack."""
+    return {"node_dc": "node", "node_ac": "node", "rack_ac": "rack"}.get(scope or "", "board")
+
+
+def _gate(spec: Spec) -> dict[str, Any] | None:
+    if spec.accuracy is None:
+        return None
+    suite = spec.accuracy.name or spec.accuracy.suite.rsplit("/", 1)[-1]
+    return {"suite": suite, "threshold_pts": spec.accuracy.max_drop_pts}
+
+
+def _quick(reported: list[MeasuredWindow]) -> bool:
+    """Shorter than 180 s or fewer than three windows: good for checking a set-up only."""
+    return len(reported) < QUICK_REPEATS or any(w.window.length_s < QUICK_WINDOW_S for w in reported)
+
+
+def _verdict(done: Done | None) -> dict[str, str]:
+    if done is None:
+        return {"word": "undecided", "text": "the measurement isn't finished"}
+    return {"word": done.word, "text": done.text}
+
+
+def _search(windows: Sequence[MeasuredWindow], done: Done | None) -> dict[str, Any]:
+    search: dict[str, Any] = {"strategy": "ladder", "probes": len(windows)}
+    if done is not None and done.lo_rps is not None:
+        search["lo_rps"] = done.lo_rps
+    if done is not None and done.hi_rps is not None and math.isfinite(done.hi_rps):
+        search["hi_rps"] = done.hi_rps
+    return search
+
+
+def reasons_of(windows: Sequence[MeasuredWindow]) -> Counter[str]:
+    """Return how often each reason made a window invalid."""
+    return Counter(reason for w in windows for reason in w.reasons)

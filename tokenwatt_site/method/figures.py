@@ -1,0 +1,250 @@
+"""The figures of one window and of several pooled, as a run document holds them."""
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tokenwatt_site.method.energy import EnergyWindow
+from tokenwatt_site.method.slo import Slo
+from tokenwatt_site.method.statistics import mean_interval, nearest_rank
+from tokenwatt_site.method.window import Window, WindowStats
+
+CDF_POINTS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class MeterWindow:
+    """What one meter says of a window."""
+
+    scope: str
+    energy: EnergyWindow
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredWindow:
+    """One window with everything that was observed in it."""
+
+    window: Window
+    stats: WindowStats
+    meters: tuple[MeterWindow, ...]
+    """The primary meter first; empty without a meter."""
+    client: dict[str, float | None]
+    """What the load generator says of itself, keys of documents.run.Client."""
+    started: str
+    valid: bool
+    reasons: tuple[str, ...]
+
+
+def window_record(measured: MeasuredWindow) -> dict[str, Any]:
+    """Return the window as ``documents.run.WindowRecord`` holds it."""
+    stats, window = measured.stats, measured.window
+    record: dict[str, Any] = {
+        "index": window.index,
+        "phase": window.phase,
+        "rate_rps": window.rate_rps,
+        "passed": stats.passed,
+        "valid": measured.valid,
+        "reasons": list(measured.reasons),
+        "started": measured.started,
+        "window_s": window.length_s,
+        "warmup_s": window.warmup_s,
+        "counts": _counts([stats]),
+        "ttft_p99_ms": percentile(stats.ttft_ms, 0.99),
+        "tpot_p99_ms": percentile(stats.tpot_ms, 0.99),
+        "ttft_p50_ms": percentile(stats.ttft_ms, 0.5),
+        "tpot_p50_ms": percentile(stats.tpot_ms, 0.5),
+        "output_tok_s": stats.output_tok_s,
+        "input_tok_s": stats.input_tok_s,
+        "goodput_tok_s": stats.goodput_tok_s,
+        "goodput_rps": stats.goodput_rps,
+        "slo_attainment_pct": stats.slo_attainment_pct or 0.0,
+        "mean_concurrency": stats.mean_concurrency,
+        "client": measured.client,
+    }
+    if measured.meters:
+        record["energy"] = energy([measured])
+        record["throttle_counts"] = dict(measured.meters[0].energy.throttle_counts)
+    return record
+
+
+def pooled(windows: Sequence[MeasuredWindow], slo: Slo) -> dict[str, Any]:
+    """Return the keys of ``documents.run.Config`` that windows at one rate give together.
+
+    Percentiles are those of the pooled cohorts, rates are sums over summed seconds, counts are sums.
+    """
+    stats = [w.stats for w in windows]
+    seconds = sum(w.window.length_s for w in windows)
+    figures: dict[str, Any] = {
+        "rate_rps": windows[0].window.rate_rps,
+        **{key: _rate(windows, key) for key in ("output_tok_s", "input_tok_s", "goodput_tok_s", "goodput_rps")},
+        "slo_attainment_pct": _share_kept(windows),
+        "counts": _counts(stats),
+        "ttft_ms": distribution([s.ttft_ms for s in stats], slo.ttft_p99_ms),
+        "tpot_ms": distribution([s.tpot_ms for s in stats], slo.tpot_p99_ms),
+        "itl_ms": distribution([s.itl_ms for s in stats], None),
+        "e2e_ms": distribution([s.e2e_ms for s in stats], None),
+        "mean_concurrency": sum(w.stats.mean_concurrency * w.window.length_s for w in windows) / seconds,
+        "tokens": _tokens(stats),
+        "client": _client(windows),
+    }
+    figures["ttft_p99_ms"] = figures["ttft_ms"]["p99"]
+    figures["tpot_p99_ms"] = figures["tpot_ms"]["p99"]
+    if windows[0].meters:
+        figures |= _power(windows)
+    return figures
+
+
+def percentile(ordered: Sequence[float], q: float) -> float | None:
+    """Return the nearest-rank percentile, None where it is unknown, without bound or not applicable."""
+    value = nearest_rank(ordered, q) if len(ordered) else math.inf
+    return value if math.isfinite(value) else None
+
+
+def distribution(parts: Sequence[Sequence[float]], limit_ms: float | None) -> dict[str, Any]:
+    """Return a pooled latency distribution, ms, as ``documents.run.Dist`` holds it.
+
+    Args:
+        parts: ascending values of each window; +inf failed or unknown, -inf not applicable.
+        limit_ms: the limit, which an infinite p99 is known to exceed.
+    """
+    values = list(heapq.merge(*parts))
+    finite = [value for value in values if math.isfinite(value)]
+    dist: dict[str, Any] = {name: percentile(values, q) for name, q in _QUANTILES.items()}
+    dist["mean"] = math.fsum(finite) / len(finite) if finite else None
+    dist["n"] = len(values)
+    if values and dist["p99"] is None and limit_ms is not None and nearest_rank(values, 0.99) > 0:
+        dist["censored_over"] = limit_ms
+    tails = [value for part in parts if (value := percentile(part, 0.99)) is not None]
+    if len(tails) >= 3 and len(tails) == len(parts):  # noqa: PLR2004 - an interval needs three
+        mean, half = mean_interval(tails)
+        if half is not None:
+            dist["interval"] = [max(0.0, mean - half), mean + half]
+    if finite:
+        dist["cdf"] = _cdf(values)
+    return dist
+
+
+_QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+
+
+def _cdf(values: list[float]) -> list[list[float]]:
+    """Pairs of (ms, percent at or under) at evenly spaced ranks, finite values only."""
+    n = len(values)
+    ranks = sorted({max(1, round(n * i / CDF_POINTS)) for i in range(CDF_POINTS + 1)} | {n, math.ceil(0.99 * n)})
+    return [[values[r - 1], 100 * r / n] for r in ranks if math.isfinite(values[r - 1])]
+
+
+def _counts(stats: Sequence[WindowStats]) -> dict[str, Any]:
+    keys = ("sent", "ok", "failed", "unfinished", "miss_ttft", "miss_tpot")
+    counts: dict[str, Any] = {key: sum(getattr(s.counts, key) for s in stats) for key in keys}
+    counts["reasons"] = dict(sum((Counter(s.counts.reasons) for s in stats), Counter[str]()))
+    return counts
+
+
+def _rate(windows: Sequence[MeasuredWindow], key: str) -> float:
+    total = math.fsum(getattr(w.stats, key) * w.window.length_s for w in windows)
+    return total / math.fsum(w.window.length_s for w in windows)
+
+
+def _share_kept(windows: Sequence[MeasuredWindow]) -> float:
+    kept = math.fsum((w.stats.slo_attainment_pct or 0.0) * w.stats.counts.sent for w in windows)
+    sent = sum(w.stats.counts.sent for w in windows)
+    return kept / sent if sent else 0.0
+
+
+def _tokens(stats: Sequence[WindowStats]) -> dict[str, Any]:
+    return {
+        "input": _weighted([(s.mean_input_tokens, s.counts.ok) for s in stats]),
+        "output": _weighted([(s.mean_output_tokens, s.counts.ok) for s in stats]),
+        "mismatch_pct": _weighted([(s.mismatch_pct, s.counts.ok) for s in stats]),
+    }
+
+
+def _weighted(pairs: Sequence[tuple[float | None, int]]) -> float | None:
+    known = [(value, weight) for value, weight in pairs if value is not None]
+    weight = sum(weight for _, weight in known)
+    return math.fsum(value * weight for value, weight in known) / weight if weight else None
+
+
+def _client(windows: Sequence[MeasuredWindow]) -> dict[str, float | None]:
+    """The worst of each figure that the load generator gives of itself; the gap CV's mean."""
+    worst: dict[str, float | None] = {}
+    for key in windows[0].client:
+        values = [value for w in windows if (value := w.client[key]) is not None]
+        if key == "gap_cv":
+            worst[key] = math.fsum(values) / len(values) if values else None
+        else:
+            worst[key] = max(values, key=abs) if values else None
+    return worst
+
+
+def _power(windows: Sequence[MeasuredWindow]) -> dict[str, Any]:
+    primary = [w.meters[0].energy for w in windows]
+    document = energy(windows)
+    figures: dict[str, Any] = {
+        "energy": document,
+        "throttle_counts": dict(sum((Counter(e.throttle_counts) for e in primary), Counter[str]())),
+    }
+    if document["joules"] is not None:
+        figures["node_power_kw"] = document["joules"] / document["seconds"] / 1000
+    throttled = [(e.throttled_pct, round(1000 * e.seconds)) for e in primary]
+    if all(share is not None for share, _ in throttled):
+        figures["throttle_share_pct"] = _weighted(throttled)
+    return figures
+
+
+def energy(windows: Sequence[MeasuredWindow]) -> dict[str, Any]:
+    """Return the primary meter's energy over windows, as ``documents.run.Energy`` holds it."""
+    parts = [w.meters[0].energy for w in windows]
+    valid = all(e.valid and e.joules is not None for e in parts)
+    joules = math.fsum(e.joules for e in parts if e.joules is not None) if valid else None
+    tokens = math.fsum(w.stats.output_tok_s * w.window.length_s for w in windows)
+    document: dict[str, Any] = {
+        "scope": windows[0].meters[0].scope,
+        "method": parts[0].method,
+        "joules": joules,
+        "seconds": math.fsum(e.seconds for e in parts),
+        "valid": valid,
+        "reasons": sorted({reason for e in parts for reason in e.reasons}),
+        "j_per_output_token": joules / tokens if joules is not None and tokens else None,
+        "samples": sum(e.samples for e in parts),
+        "gaps": sum(e.gaps for e in parts),
+    }
+    check = _check(parts)
+    if check is not None:
+        document["check"] = check
+    if len(windows) > 1 and joules is not None:
+        document["uncertainty"] = _uncertainty(windows)
+    return document
+
+
+def _check(parts: Sequence[EnergyWindow]) -> dict[str, Any] | None:
+    """The second reading over all windows, where each window has one."""
+    if any(e.check_joules is None or e.joules is None or e.check_method is None for e in parts):
+        return None
+    joules = math.fsum(e.check_joules for e in parts if e.check_joules is not None)
+    first = math.fsum(e.joules for e in parts if e.joules is not None)
+    order = {"agree": 0, "warn": 1, "disagree": 2}
+    worst = max((e.check_verdict or "agree" for e in parts), key=lambda word: order[word])
+    return {
+        "method": parts[0].check_method,
+        "joules": joules,
+        "difference_pct": 100 * (joules - first) / first if first else 0.0,
+        "verdict": worst,
+    }
+
+
+def _uncertainty(windows: Sequence[MeasuredWindow]) -> dict[str, float]:
+    """The part of J/token's uncertainty that repeats show, percent; the meter's gain isn't in it."""
+    each = [
+        e.joules / (w.stats.output_tok_s * w.window.length_s)
+        for w in windows
+        if (e := w.meters[0].energy).joules is not None and w.stats.output_tok_s
+    ]
+    if len(each) < 2:  # noqa: PLR2004 - one value has no spread
+        return {}
+    mean, half = mean_interval(each)
+    return {"repeats_pct": 100 * half / mean} if half is not None and mean else {}

@@ -1,0 +1,94 @@
+"""The summary paragraph of a document and what it says it didn't cover."""
+
+from typing import Any
+
+from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.method import prose
+
+THROTTLE_PCT = 1.0
+
+
+def summary(spec: Spec, document: dict[str, Any], notes: tuple[str, ...] = ()) -> str:
+    """Return a few sentences made from the document's own figures.
+
+    Args:
+        spec: what was asked.
+        document: the document without its summary.
+        notes: what the preflight changed or noticed.
+    """
+    config = document["configs"][0]
+    parts = [_where(document), _workload(document), _outcome(spec, document, config)]
+    parts += [_windows(document, config), _throttled(config), _energy(config), *notes]
+    return " ".join(part for part in parts if part)
+
+
+def not_covered(spec: Spec, *, simulated: bool) -> list[str]:
+    """Return what such a measurement can't show, in addition to the publisher's words."""
+    gaps = []
+    if simulated:
+        gaps.append("Real hardware: server, power and throttling follow a model")
+    meters = spec.power if isinstance(spec.power, list) else [spec.power]
+    sources = {meter.source for meter in meters if meter is not None} - {"none"}
+    if not sources:
+        gaps.append("Power and energy: no meter was asked for")
+    elif sources <= {"board", "simulated", "amd"}:
+        gaps.append("Whole-node power: the meter sees the accelerator boards only")
+    if spec.accuracy is None:
+        gaps.append("Accuracy: no check was asked for")
+    gaps.append("Prompt caching: every prompt is new")
+    return gaps
+
+
+def _where(document: dict[str, Any]) -> str:
+    hardware = document["hardware"]
+    count = f"{hardware['count']} × {hardware['accelerator']}" if hardware["count"] else hardware["accelerator"]
+    engine = f"{document['software']['engine']} {document['software']['engine_version']}".strip()
+    kind = "Simulated measurement" if document["simulated"] else "Measurement"
+    kind = f"Quick {kind.lower()}" if document["quick"] else kind
+    host = f" ({text})" if (text := hardware["host"].strip(" ,;:-–")) else ""
+    return f"{kind} of {document['model']['name']} with {engine} on {count or 'CPU'}{host}, {prose.day(document['started'])}."
+
+
+def _workload(document: dict[str, Any]) -> str:
+    workload = document["workload"]
+    name = workload["trace"] or "Own workload"
+    return (
+        f"{name}: input tokens {workload['input_tokens']}, output tokens {workload['output_tokens']}, "
+        "random prompts, Poisson arrivals."
+    )
+
+
+def _outcome(spec: Spec, document: dict[str, Any], config: dict[str, Any]) -> str:
+    promise = prose.promise(spec)
+    if document["verdict"]["word"] == "no_rate":
+        return f"No rate kept {promise}."
+    if config["goodput_tok_s"] is None:
+        return f"No rate is confirmed within {promise}."
+    within = f"Within {promise}" if document["verdict"]["word"] in {"met", "proven"} else f"At a rate outside {promise}"
+    return (
+        f"{within} the server kept {config['rate_rps']:.4g} requests/s: {config['goodput_tok_s']:,.0f} output "
+        f"and about {config['input_tok_s']:,.0f} input tokens per second."
+    )
+
+
+def _windows(document: dict[str, Any], config: dict[str, Any]) -> str:
+    if not config["repeats"]:
+        return ""
+    windows = "window" if config["repeats"] == 1 else "windows"
+    quick = ", too short or too few for ranking" if document["quick"] else ""
+    return f"{config['repeats']} confirm {windows} of {config['windows'][0]['window_s']:g} s{quick}."
+
+
+def _throttled(config: dict[str, Any]) -> str:
+    share = config.get("throttle_share_pct")
+    if share is None or share <= THROTTLE_PCT:
+        return ""
+    reasons = ", ".join(sorted(config["throttle_counts"])) or "unknown"
+    return f"The accelerators were throttled {share:.3g} % of the time ({reasons})."
+
+
+def _energy(config: dict[str, Any]) -> str:
+    energy = config.get("energy")
+    if not energy or energy["j_per_output_token"] is None:
+        return ""
+    return f"{energy['j_per_output_token']:.4g} J per output token, {energy['scope']} power."

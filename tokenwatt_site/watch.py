@@ -1,0 +1,102 @@
+"""Looks at a window while it runs: when it may end, whether prompts arrive whole, what to show."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.errors import ServerError
+from tokenwatt_site.method.figures import percentile
+from tokenwatt_site.method.slo import tpot_value_ms, ttft_value_ms
+from tokenwatt_site.method.trace import RequestTrace
+from tokenwatt_site.method.window import Window, still_open
+from tokenwatt_site.power.sampler import Sampler
+
+OPEN_SHARE = 0.005
+"""A window ends when at most this share of its requests has no verdict; they count as misses."""
+FIRST_ANSWERS = 20
+"""Answers whose counted prompt is compared with the asked one."""
+PROMPT_OFF = 0.01
+SHOW_S = 0.5
+
+
+class Watch:
+    """Asked about every 0.1 s while a window plays; True ends it."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        window: Window,
+        tell: Callable[[dict[str, Any]], None],
+        samplers: Sequence[Sampler],
+        *,
+        exact_prompts: bool,
+    ) -> None:
+        self._spec = spec
+        self._window = window
+        self._tell = tell
+        self._samplers = samplers
+        self._verify = exact_prompts
+        self._open: list[RequestTrace] | None = None
+        self._allowed = 0.0
+        self._shown_s = 0.0
+
+    def __call__(self, traces: list[RequestTrace], now_s: float) -> bool:
+        """Return whether the window may end.
+
+        Raises:
+            ServerError: the server counts other prompts than were sent.
+        """
+        if self._verify:
+            self._check_prompts(traces)
+        self._show(traces, now_s)
+        return now_s >= self._window.w1_s and self._decided(traces, now_s)
+
+    def _decided(self, traces: list[RequestTrace], now_s: float) -> bool:
+        if self._open is None:
+            window = self._window
+            self._open = [t for t in traces if window.w0_s <= t.t_sched_s < window.w1_s]
+            self._allowed = OPEN_SHARE * len(self._open)
+        self._open = still_open(
+            self._open, self._window, self._spec.slo, now_s, ignore_eos=self._spec.engine.ignore_eos
+        )
+        late_s = now_s - self._window.w1_s
+        return len(self._open) <= self._allowed or late_s >= self._spec.measurement.request_timeout_s
+
+    def _check_prompts(self, traces: list[RequestTrace]) -> None:
+        """Compare the first answers' counted prompts with what was sent as token ids."""
+        answered = [t for t in traces if t.outcome == "ok" and t.n_prompt is not None]
+        if len(answered) < FIRST_ANSWERS:
+            return
+        self._verify = False
+        asked = sum(t.input_tokens for t in answered)
+        counted = sum(t.n_prompt or 0 for t in answered)
+        if abs(counted - asked) > PROMPT_OFF * asked:
+            raise ServerError(
+                f"the server counts {counted} prompt tokens where {asked} were sent as ids",
+                "check model.vocab_size; a server that changes prompts can't be measured at these lengths",
+            )
+
+    def _show(self, traces: list[RequestTrace], now_s: float) -> None:
+        if now_s - self._shown_s < SHOW_S:
+            return
+        self._shown_s = now_s
+        over = [t for t in traces if t.outcome != "running" and t.t_sched_s >= self._window.w0_s]
+        self._tell({
+            "event": "tick",
+            "phase": self._window.phase,
+            "rate_rps": self._window.rate_rps,
+            "in_flight": sum(t.outcome == "running" and t.t_send_s is not None for t in traces),
+            "ttft_p99_ms": percentile(sorted(map(ttft_value_ms, over)), 0.99),
+            "tpot_p99_ms": percentile(sorted(map(tpot_value_ms, over)), 0.99),
+            "watts": self._watts(),
+            "left_s": max(0.0, self._window.w1_s - now_s),
+        })
+
+    def _watts(self) -> float | None:
+        """Return the primary meter's last reading, summed over its devices."""
+        if not self._samplers:
+            return None
+        sampler = self._samplers[0]
+        last = {s.device: s.power_w for s in sampler.recent()}
+        known = [w for w in last.values() if w is not None]
+        return sum(known) if len(known) == len(sampler.meter.devices) else None
