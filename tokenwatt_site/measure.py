@@ -1,0 +1,255 @@
+"""The conductor: the order of a measurement, from a spec to a saved document.
+
+The server, its accelerators and its meters are opened in turn; then the session measures window
+after window until the search has its answer.
+"""
+
+import asyncio
+import datetime as dt
+import ipaddress
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from tokenwatt_site import accelerators, power
+from tokenwatt_site.documents.hardware import known_hardware
+from tokenwatt_site.documents.run import Hardware, Run
+from tokenwatt_site.documents.spec import SimulatorOptions, Spec, SpecPower
+from tokenwatt_site.errors import Interrupted, RefusedError, UsageError
+from tokenwatt_site.load.clock import RealClock
+from tokenwatt_site.load.descriptors import raise_descriptors
+from tokenwatt_site.load.loop import new_loop
+from tokenwatt_site.load.player import TcpConnector
+from tokenwatt_site.load.preflight import ServerFacts, preflight
+from tokenwatt_site.load.prompts import PromptMaker
+from tokenwatt_site.load.target import Target
+from tokenwatt_site.method import prose
+from tokenwatt_site.method.assemble import Resolved, primary_meter
+from tokenwatt_site.method.search import bounds
+from tokenwatt_site.method.workloads import workload_of
+from tokenwatt_site.power.sampler import Sampler
+from tokenwatt_site.resources import resource
+from tokenwatt_site.session import Session, Setup, tail_s
+from tokenwatt_site.simulator.child import Child
+from tokenwatt_site.store import RunStore
+
+SIMULATOR = "simulator:"
+EXIT = {"proven": 0, "met": 0, "failed": 4, "no_rate": 4, "undecided": 5}
+Tell = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a measurement was asked for, beside its spec."""
+
+    spec_file: Path
+    label: str
+    role: str
+    out: Path
+    force: bool
+
+    @classmethod
+    def of(
+        cls, spec: Spec, *, spec_file: Path, label: str, role: str, out: Path | None, force: bool
+    ) -> Self:
+        """Fill in the document's default place, ``runs/<label or spec name>.json``."""
+        place = out or Path("runs") / f"{prose.slug(label or spec.name)}.json"
+        return cls(spec_file, label, role, place, force)
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A finished measurement: its document, where it is, and what the program exits with."""
+
+    run: Run
+    out: Path
+    exit_code: int
+
+
+def plan(spec: Spec, options: Options) -> dict[str, Any]:
+    """Return what a measurement would do; sends nothing.
+
+    Raises:
+        UsageError: the spec asks for what can't be, or for what this version refuses.
+    """
+    _refuse(spec)
+    workload = workload_of(spec.workload)
+    few, many, best_min, worst_min = bounds(spec.sweep, spec.measurement)
+    meter = primary_meter(spec)
+    tail_min = tail_s(spec) / 60
+    folder = options.out.with_suffix("")
+    names = ["schedule.json", "events.jsonl", "requests.jsonl.gz", *(["power.jsonl.gz"] if meter else [])]
+    return {
+        "endpoint": "the embedded engine" if spec.engine.endpoint == SIMULATOR else spec.engine.endpoint,
+        "loopback": _is_loopback(spec.engine.endpoint),
+        "windows": [few, many],
+        "minutes": [best_min, worst_min + many * tail_min],
+        "limits": prose.promise(spec),
+        "workload": workload.describe(),
+        "search": "given rates" if spec.sweep.rates else f"ladder from {spec.sweep.start_rps:g} requests/s",
+        "power": f"{meter.source} at {meter.sampling_hz:g} Hz" if meter else "none",
+        "out": str(options.out),
+        "files": [str(options.out), *(str(folder / name) for name in names)],
+    }
+
+
+def measure(spec: Spec, options: Options, tell: Tell) -> Result:
+    """Measure what the spec asks for and save the document.
+
+    Args:
+        spec: the spec.
+        options: label, role and place.
+        tell: shown events: ``note``, ``tick``, ``window``.
+
+    Raises:
+        TokenwattError: the server, a meter or a file can't be used.
+        Interrupted: Ctrl-C; the draft is saved.
+    """
+    _refuse(spec)
+    raise_descriptors(spec.measurement.max_concurrency)
+    with ExitStack() as stack:
+        # the files first: a place that can't be written costs no server time
+        store = RunStore(options.out, force=options.force)
+        url = _server(spec, stack)
+        facts = preflight(spec, url)
+        _note(tell, facts)
+        hardware = _hardware(spec, url)
+        samplers = _meters(spec, hardware, url, stack)
+        setup = _setup(spec, options, (url, facts, hardware, samplers), store, tell)
+        session = Session(spec, setup)
+        _play(session, options.out)
+    assert session.done is not None  # noqa: S101 - the search has answered
+    return Result(session.document(), options.out, EXIT[session.done.word])
+
+
+def _play(session: Session, out: Path) -> None:
+    """Run the session on a loop of its own; Ctrl-C ends the window and keeps the rest."""
+    try:
+        with asyncio.Runner(loop_factory=new_loop) as runner:
+            runner.run(session.run())
+    except KeyboardInterrupt:
+        raise Interrupted(
+            f"interrupted after {len(session.windows)} windows; {out} holds them as a draft",
+            "run the same command with another --out, or --force, to measure anew",
+        ) from None
+
+
+def _refuse(spec: Spec) -> None:
+    """Refuse by name what the spec may say and this version doesn't do."""
+    if spec.sweep.strategy == "adaptive":
+        raise RefusedError("sweep.strategy: adaptive isn't in this version", "use ladder, or leave it out")
+    if spec.hosts:
+        raise RefusedError("hosts: several hosts aren't in this version", "measure one host, with `power`")
+    if spec.engine.simulator and spec.engine.endpoint != SIMULATOR:
+        raise UsageError(
+            "engine.simulator is given and engine.endpoint isn't `simulator:`",
+            "set engine.endpoint to `simulator:`, or remove engine.simulator",
+        )
+    if urlsplit(spec.engine.endpoint).username or urlsplit(spec.engine.endpoint).password:
+        raise UsageError("engine.endpoint carries a user name or password", "use engine.api_key_env")
+
+
+def _is_loopback(endpoint: str) -> bool:
+    host = urlsplit(endpoint).hostname or ""
+    if endpoint == SIMULATOR or host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _server(spec: Spec, stack: ExitStack) -> str:
+    """Return the API's base URL; the embedded engine is started for ``simulator:``."""
+    if spec.engine.endpoint != SIMULATOR:
+        return spec.engine.endpoint.rstrip("/")
+    return stack.enter_context(Child(spec.engine.simulator or SimulatorOptions())).url
+
+
+def _note(tell: Tell, facts: ServerFacts) -> None:
+    version = f" {facts.engine_version}" if facts.engine_version else ""
+    tell({"event": "note", "about": "server", "text": f"{facts.model}{version}"})
+    for note in facts.notes:
+        tell({"event": "note", "about": "server", "text": note})
+
+
+def _hardware(spec: Spec, url: str) -> Hardware:
+    """Identify the accelerators; their rated bandwidth comes from the spec or the shipped figures."""
+    found = accelerators.identify(spec.hardware, spec.model, url)
+    rated = spec.hardware.rated_bw_tbs_per_gpu or found.rated_bw_tbs_per_gpu
+    if rated is None:
+        figures = known_hardware(resource("content/hardware")).get(found.name)
+        rated = figures.rated_bw_tbs.value if figures and figures.rated_bw_tbs else None
+    return Hardware(
+        vendor=found.vendor,
+        accelerator=found.name,
+        count=found.count,
+        rated_bw_tbs_per_gpu=rated,
+        driver=found.driver,
+        host=spec.hardware.host,
+        uuids=list(found.uuids) or None,
+        power_limit_w=found.power_limit_w,
+    )
+
+
+def _meters(spec: Spec, hardware: Hardware, url: str, stack: ExitStack) -> list[Sampler]:
+    """Open every meter of the spec and start sampling; the first is the primary one."""
+    samplers = []
+    for asked in meter_specs(spec):
+        meter = power.open_meter(
+            asked, gpus=spec.hardware.gpus, count=hardware.count, simulator_url=url
+        )
+        stack.callback(meter.close)
+        sampler = Sampler(meter, asked.sampling_hz)
+        sampler.start()
+        stack.callback(sampler.stop)
+        samplers.append(sampler)
+    return samplers
+
+
+def meter_specs(spec: Spec) -> list[SpecPower]:
+    """Return the meters that the spec asks for, the primary one first; ``none`` is no meter."""
+    meters = spec.power if isinstance(spec.power, list) else [spec.power]
+    return [meter for meter in meters if meter is not None and meter.source != "none"]
+
+
+def _setup(
+    spec: Spec,
+    options: Options,
+    found: tuple[str, ServerFacts, Hardware, list[Sampler]],
+    store: RunStore,
+    tell: Tell,
+) -> Setup:
+    url, facts, hardware, samplers = found
+    target = Target.of(spec, url, facts)
+    now = dt.datetime.now(dt.UTC)
+    resolved = Resolved(
+        hardware=hardware,
+        engine_version=spec.engine.version or facts.engine_version,
+        meter_source=samplers[0].meter.source if samplers else "",
+        origin=prose.Origin(options.spec_file.name, options.label, options.role, _shown(options.out)),
+        run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
+        started=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        notes=tuple(facts.notes),
+    )
+    return Setup(
+        target=target,
+        prompts=PromptMaker.of(spec, facts),
+        resolved=resolved,
+        clock=RealClock(),
+        connect=TcpConnector(target),
+        wall=time.time,
+        samplers=samplers,
+        store=store,
+        tell=tell,
+    )
+
+
+def _shown(out: Path) -> str:
+    """The document's path as a reader may use it: never a path of this machine."""
+    return out.as_posix() if not out.is_absolute() else f"runs/{out.name}"
