@@ -6,7 +6,6 @@ after window until the search has its answer.
 
 import asyncio
 import datetime as dt
-import ipaddress
 import secrets
 import time
 from collections.abc import Callable
@@ -14,13 +13,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 from tokenwatt_site import accelerators, power
 from tokenwatt_site.documents.hardware import known_hardware
 from tokenwatt_site.documents.run import Hardware, Run
 from tokenwatt_site.documents.spec import SimulatorOptions, Spec, SpecPower
 from tokenwatt_site.errors import Interrupted, RefusedError, UsageError
+from tokenwatt_site.load.address import Address
 from tokenwatt_site.load.clock import RealClock
 from tokenwatt_site.load.descriptors import raise_descriptors
 from tokenwatt_site.load.loop import new_loop
@@ -78,6 +77,7 @@ def plan(spec: Spec, options: Options) -> dict[str, Any]:
         UsageError: the spec asks for what can't be, or for what this version refuses.
     """
     _refuse(spec)
+    address = None if spec.engine.endpoint == SIMULATOR else Address.of(spec.engine.endpoint)
     workload = workload_of(spec.workload)
     few, many, best_min, worst_min = bounds(spec.sweep, spec.measurement)
     meter = primary_meter(spec)
@@ -85,8 +85,8 @@ def plan(spec: Spec, options: Options) -> dict[str, Any]:
     folder = options.out.with_suffix("")
     names = ["schedule.json", "events.jsonl", "requests.jsonl.gz", *(["power.jsonl.gz"] if meter else [])]
     return {
-        "endpoint": "the embedded engine" if spec.engine.endpoint == SIMULATOR else spec.engine.endpoint,
-        "loopback": _is_loopback(spec.engine.endpoint),
+        "endpoint": address.url if address else "the embedded engine",
+        "loopback": address.loopback if address else True,
         "windows": [few, many],
         "minutes": [best_min, worst_min + many * tail_min],
         "limits": prose.promise(spec),
@@ -150,18 +150,6 @@ def _refuse(spec: Spec) -> None:
             "engine.simulator is given and engine.endpoint isn't `simulator:`",
             "set engine.endpoint to `simulator:`, or remove engine.simulator",
         )
-    if urlsplit(spec.engine.endpoint).username or urlsplit(spec.engine.endpoint).password:
-        raise UsageError("engine.endpoint carries a user name or password", "use engine.api_key_env")
-
-
-def _is_loopback(endpoint: str) -> bool:
-    host = urlsplit(endpoint).hostname or ""
-    if endpoint == SIMULATOR or host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _server(spec: Spec, stack: ExitStack) -> str:
