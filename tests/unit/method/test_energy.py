@@ -8,9 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tokenwatt_site.method.energy import REASONS, EnergyWindow, energy_window
-from tokenwatt_site.method.power_series import power_series
 from tokenwatt_site.method.samples import PowerSample
-from tokenwatt_site.method.span import Span
 
 W0, W1, HZ = 100.0, 160.0, 10.0
 Wave = Callable[[float], float]
@@ -377,18 +375,3 @@ def test_the_figure_is_plain_json() -> None:
     window = measured(readings())
     fields = {name: getattr(window, name) for name in window.__slots__}
     assert json.loads(json.dumps(fields, allow_nan=False))["method"] == "counter"
-
-
-def test_the_series_holds_the_energy_of_the_window() -> None:
-    samples = readings(lambda t: 400 + t) + readings(300, device="gpu-1")
-    times, watts = power_series(samples, ["gpu-0", "gpu-1"], Span(W0, W1, HZ), 1.0)
-    assert times[:2] == pytest.approx([0.5, 1.5])
-    assert len(times) == len(watts) == 60
-    assert watts[:2] == pytest.approx([800.5, 801.5])
-    assert sum(filter(None, watts)) == pytest.approx(measured(samples, "gpu-0", "gpu-1").joules)
-
-
-def test_the_series_shows_a_gap_as_none() -> None:
-    _, watts = power_series(without(readings(), 120, 122.5), ["gpu-0"], Span(W0, W1, HZ), 1.0)
-    assert [k for k, value in enumerate(watts) if value is None] == [20, 21, 22]
-    assert power_series([], ["gpu-0"], Span(W0, W1, HZ), 30)[1] == [None, None]
