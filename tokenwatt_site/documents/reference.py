@@ -49,6 +49,8 @@ class Key:
     since: str
     """Capability from which on the key is read; empty when it is read today."""
     meaning: str
+    models: tuple[str, ...]
+    """Names of the models of the objects that it holds; empty for a value."""
 
     @property
     def path(self) -> str:
@@ -84,7 +86,7 @@ def reference() -> str:
 
 def _walk(node: dict[str, Any], defs: dict[str, Any], section: str, found: list[Key]) -> None:
     required = node.get("required", [])
-    inner: list[tuple[str, dict[str, Any]]] = []
+    first = len(found)
     for name, field in node["properties"].items():
         kind = _kind(field, defs)
         default = "required" if name in required else _default(field)
@@ -98,13 +100,13 @@ def _walk(node: dict[str, Any], defs: dict[str, Any], section: str, found: list[
                 phase=field["phase"],
                 since=field.get("since", ""),
                 meaning=_meaning(field, defs),
+                models=tuple(dict.fromkeys(_objects(field))),
             )
         )
-        path = f"{section}.{name}" if section else name
-        inner += [(path, defs[ref]) for ref in dict.fromkeys(_objects(field))]
-    for path, model in inner:
-        if path != "hosts.power":  # the same object as power
-            _walk(model, defs, path, found)
+    for key in found[first:]:
+        if key.path != "hosts.power":  # the same object as power
+            for model in key.models:
+                _walk(defs[model], defs, key.path, found)
 
 
 def _meaning(field: dict[str, Any], defs: dict[str, Any]) -> str:
