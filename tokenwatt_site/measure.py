@@ -83,7 +83,12 @@ def plan(spec: Spec, options: Options) -> dict[str, Any]:
     meter = primary_meter(spec)
     tail_min = tail_s(spec) / 60
     folder = options.out.with_suffix("")
-    names = ["schedule.json", "events.jsonl", "requests.jsonl.gz", *(["power.jsonl.gz"] if meter else [])]
+    names = [
+        "schedule.json",
+        "events.jsonl",
+        "requests.jsonl.gz",
+        *(["power.jsonl.gz"] if meter else []),
+    ]
     return {
         "endpoint": address.url if address else "the embedded engine",
         "loopback": address.loopback if address else True,
@@ -91,7 +96,9 @@ def plan(spec: Spec, options: Options) -> dict[str, Any]:
         "minutes": [best_min, worst_min + many * tail_min],
         "limits": prose.promise(spec),
         "workload": workload.describe(),
-        "search": "given rates" if spec.sweep.rates else f"ladder from {spec.sweep.start_rps:g} requests/s",
+        "search": "given rates"
+        if spec.sweep.rates
+        else f"ladder from {spec.sweep.start_rps:g} requests/s",
         "power": f"{meter.source} at {meter.sampling_hz:g} Hz" if meter else "none",
         "out": str(options.out),
         "files": [str(options.out), *(str(folder / name) for name in names)],
@@ -142,9 +149,13 @@ def _play(session: Session, out: Path) -> None:
 def _refuse(spec: Spec) -> None:
     """Refuse by name what the spec may say and this version doesn't do."""
     if spec.sweep.strategy == "adaptive":
-        raise RefusedError("sweep.strategy: adaptive isn't in this version", "use ladder, or leave it out")
+        raise RefusedError(
+            "sweep.strategy: adaptive isn't in this version", "use ladder, or leave it out"
+        )
     if spec.hosts:
-        raise RefusedError("hosts: several hosts aren't in this version", "measure one host, with `power`")
+        raise RefusedError(
+            "hosts: several hosts aren't in this version", "measure one host, with `power`"
+        )
     if spec.engine.simulator and spec.engine.endpoint != SIMULATOR:
         raise UsageError(
             "engine.simulator is given and engine.endpoint isn't `simulator:`",
@@ -167,7 +178,7 @@ def _note(tell: Tell, facts: ServerFacts) -> None:
 
 
 def _hardware(spec: Spec, url: str) -> Hardware:
-    """Identify the accelerators; their rated bandwidth comes from the spec or the shipped figures."""
+    """Identify the accelerators; the rated bandwidth is the spec's or the shipped figure."""
     found = accelerators.identify(spec.hardware, spec.model, url)
     rated = spec.hardware.rated_bw_tbs_per_gpu or found.rated_bw_tbs_per_gpu
     if rated is None:
@@ -220,7 +231,9 @@ def _setup(
         hardware=hardware,
         engine_version=spec.engine.version or facts.engine_version,
         meter_source=samplers[0].meter.source if samplers else "",
-        origin=prose.Origin(options.spec_file.name, options.label, options.role, _shown(options.out)),
+        origin=prose.Origin(
+            options.spec_file.name, options.label, options.role, _shown(options.out)
+        ),
         run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
         started=f"{now:%Y-%m-%dT%H:%M:%SZ}",
         notes=tuple(facts.notes),

@@ -94,7 +94,9 @@ class Session:
         begin_s = self.setup.clock.now()
         t0_s = begin_s + LEAD_S
         w0_s = t0_s + probe.warmup_s
-        window = Window(probe.index, probe.phase, probe.rate_rps, w0_s, w0_s + length_s, probe.warmup_s)
+        window = Window(
+            probe.index, probe.phase, probe.rate_rps, w0_s, w0_s + length_s, probe.warmup_s
+        )
         self._event("window", index=probe.index, phase=probe.phase, rate_rps=probe.rate_rps)
         watch = Watch(
             self.spec,
@@ -117,19 +119,21 @@ class Session:
         self._keep(probe, self._account(window, played, t0_s, (started, drift_pct)))
 
     def draw(self, probe: Probe, length_s: float) -> Schedule:
-        """Draw a window's whole load: warm-up, window, and arrivals until the last verdict is due."""
+        """Draw a window's whole load: warm-up, window, arrivals until the last verdict is due."""
         seed = derive_seed(self.spec.workload.seed, "schedule", probe.index)
         workload = workload_of(self.spec.workload)
         horizon_s = probe.warmup_s + length_s + tail_s(self.spec)
         schedule = poisson_schedule(workload, probe.rate_rps, horizon_s, seed)
-        self._schedules.append({
-            "index": probe.index,
-            "rate_rps": probe.rate_rps,
-            "seed": str(seed),
-            "requests": len(schedule),
-            "horizon_s": horizon_s,
-            "sha256": schedule.digest(),
-        })
+        self._schedules.append(
+            {
+                "index": probe.index,
+                "rate_rps": probe.rate_rps,
+                "seed": str(seed),
+                "requests": len(schedule),
+                "horizon_s": horizon_s,
+                "sha256": schedule.digest(),
+            }
+        )
         self.setup.store.write_json("schedule.json", {"windows": self._schedules})
         return schedule
 
@@ -142,7 +146,12 @@ class Session:
         store.append("requests.jsonl.gz", rows)
         traces = [trace_of(row) for row in rows]
         local = Window(
-            index, window.phase, window.rate_rps, window.w0_s - t0_s, window.w1_s - t0_s, window.warmup_s
+            index,
+            window.phase,
+            window.rate_rps,
+            window.w0_s - t0_s,
+            window.w1_s - t0_s,
+            window.warmup_s,
         )
         end_s = played.t_end_s - t0_s
         stats = judge(traces, local, self.spec.slo, end_s)
@@ -164,7 +173,9 @@ class Session:
             "loop_stall_max_ms": _ms(played.loop_stall_max_s),
             "clock_drift_pct": drift_pct,
         }
-        return MeasuredWindow(local, stats, tuple(meters), client, started, not reasons, tuple(reasons))
+        return MeasuredWindow(
+            local, stats, tuple(meters), client, started, not reasons, tuple(reasons)
+        )
 
     def _power(
         self, window: Window, t0_s: float, end_s: float
@@ -191,12 +202,16 @@ class Session:
         self.history.append(Measured(probe, measured.stats.passed, measured.valid))
         record = window_record(measured)
         energy = record.get("energy") or {}
-        self.setup.tell({
-            "event": "window",
-            **{key: record[key] for key in _SHOWN},
-            "j_per_output_token": energy.get("j_per_output_token"),
-        })
-        self._event("judged", index=window.index, passed=measured.stats.passed, valid=measured.valid)
+        self.setup.tell(
+            {
+                "event": "window",
+                **{key: record[key] for key in _SHOWN},
+                "j_per_output_token": energy.get("j_per_output_token"),
+            }
+        )
+        self._event(
+            "judged", index=window.index, passed=measured.stats.passed, valid=measured.valid
+        )
 
     def document(self) -> Run:
         """Return the document of what was measured so far."""
@@ -221,7 +236,14 @@ class Session:
 
 
 _SHOWN = (
-    "index", "phase", "rate_rps", "passed", "valid", "reasons", "ttft_p99_ms", "tpot_p99_ms",
+    "index",
+    "phase",
+    "rate_rps",
+    "passed",
+    "valid",
+    "reasons",
+    "ttft_p99_ms",
+    "tpot_p99_ms",
     "goodput_tok_s",
 )
 

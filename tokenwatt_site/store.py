@@ -13,6 +13,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 from tokenwatt_site.documents import doors, jsonfile
@@ -44,7 +45,9 @@ class RunStore:
     def _claim(self, *, force: bool) -> None:
         taken = [path for path in (self.out, self.folder) if path.exists() or path.is_symlink()]
         if taken and not force:
-            raise UsageError(f"{taken[0]} exists already", "choose another --out, or --force to replace it")
+            raise UsageError(
+                f"{taken[0]} exists already", "choose another --out, or --force to replace it"
+            )
         try:
             for path in taken:
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
@@ -53,7 +56,8 @@ class RunStore:
             probe.touch()
         except OSError as error:
             raise UsageError(
-                f"{error.filename or self.out}: {error.strerror or error}", "choose an --out that can be written"
+                f"{error.filename or self.out}: {error.strerror or error}",
+                "choose an --out that can be written",
             ) from None
 
     def append(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
@@ -75,9 +79,13 @@ class RunStore:
         self._sizes[name] = len(data)
 
     def evidence(self) -> list[Evidence]:
-        """Return path, hash and length of what is written so far; paths are relative to the document."""
+        """Return path (relative to the document), hash and length of what is written so far."""
         return [
-            Evidence(path=f"{self.folder.name}/{name}", sha256=self._hashes[name].hexdigest(), bytes=self._sizes[name])
+            Evidence(
+                path=f"{self.folder.name}/{name}",
+                sha256=self._hashes[name].hexdigest(),
+                bytes=self._sizes[name],
+            )
             for name in sorted(self._hashes)
         ]
 
@@ -116,11 +124,17 @@ class _told:  # noqa: N801 - reads as a statement where it is used
     def __enter__(self) -> None:
         """Do nothing."""
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         """Raise the told error instead."""
         if isinstance(error, OSError):
             raise TokenwattError(
-                f"{self.path}: {error.strerror or error}", "free space or mend the rights; what was saved before is whole"
+                f"{self.path}: {error.strerror or error}",
+                "free space or mend the rights; what was saved before is whole",
             ) from None
 
 

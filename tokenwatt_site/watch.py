@@ -60,7 +60,9 @@ class Watch:
             self._open, self._window, self._spec.slo, now_s, ignore_eos=self._spec.engine.ignore_eos
         )
         late_s = now_s - self._window.w1_s
-        return len(self._open) <= self._allowed or late_s >= self._spec.measurement.request_timeout_s
+        return (
+            len(self._open) <= self._allowed or late_s >= self._spec.measurement.request_timeout_s
+        )
 
     def _check_prompts(self, traces: list[RequestTrace]) -> None:
         """Compare the first answers' counted prompts with what was sent as token ids."""
@@ -73,7 +75,7 @@ class Watch:
         if abs(counted - asked) > PROMPT_OFF * asked:
             raise ServerError(
                 f"the server counts {counted} prompt tokens where {asked} were sent as ids",
-                "check model.vocab_size; a server that changes prompts can't be measured at these lengths",
+                "check model.vocab_size; a server that changes prompts can't be measured so",
             )
 
     def _show(self, traces: list[RequestTrace], now_s: float) -> None:
@@ -81,16 +83,18 @@ class Watch:
             return
         self._shown_s = now_s
         over = [t for t in traces if t.outcome != "running" and t.t_sched_s >= self._window.w0_s]
-        self._tell({
-            "event": "tick",
-            "phase": self._window.phase,
-            "rate_rps": self._window.rate_rps,
-            "in_flight": sum(t.outcome == "running" and t.t_send_s is not None for t in traces),
-            "ttft_p99_ms": percentile(sorted(map(ttft_value_ms, over)), 0.99),
-            "tpot_p99_ms": percentile(sorted(map(tpot_value_ms, over)), 0.99),
-            "watts": self._watts(),
-            "left_s": max(0.0, self._window.w1_s - now_s),
-        })
+        self._tell(
+            {
+                "event": "tick",
+                "phase": self._window.phase,
+                "rate_rps": self._window.rate_rps,
+                "in_flight": sum(t.outcome == "running" and t.t_send_s is not None for t in traces),
+                "ttft_p99_ms": percentile(sorted(map(ttft_value_ms, over)), 0.99),
+                "tpot_p99_ms": percentile(sorted(map(tpot_value_ms, over)), 0.99),
+                "watts": self._watts(),
+                "left_s": max(0.0, self._window.w1_s - now_s),
+            }
+        )
 
     def _watts(self) -> float | None:
         """Return the primary meter's last reading, summed over its devices."""

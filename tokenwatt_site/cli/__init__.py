@@ -8,28 +8,40 @@ import click
 from tokenwatt_site import __version__
 from tokenwatt_site.errors import TokenwattError
 
-# name -> (module, attribute, one line of help). The line stands here so that --help imports nothing.
+# name -> (module, attribute, help). The help stands here so that --help imports no command.
 COMMANDS: dict[str, tuple[str, str, str]] = {
-    "demo": ("demo", "demo", "Measure the embedded engine and build a site of it, in about a minute."),
+    "demo": (
+        "demo",
+        "demo",
+        "Measure the embedded engine and build a site of it, in about a minute.",
+    ),
     "spec": ("spec", "spec", "Write a spec for a server, or check one."),
-    "measure": ("measure", "measure", "Measure a server: load, latency, power; write one run document."),
+    "measure": (
+        "measure",
+        "measure",
+        "Measure a server: load, latency, power; write one run document.",
+    ),
     "run": ("measure", "measure", "The same as measure."),
     "report": ("report", "report", "Join runs into one document: baseline and candidates."),
     "validate": ("validate", "validate", "Check run documents: schema, then every rule."),
     "build": ("build", "build", "Render the content folder into a static site."),
     "serve": ("serve", "serve", "Build, serve on 127.0.0.1 and rebuild when content changes."),
-    "simulate": ("simulate", "simulate", "Serve the embedded engine, or compute its true SLO boundary."),
+    "simulate": (
+        "simulate",
+        "simulate",
+        "Serve the embedded engine, or compute its true SLO boundary.",
+    ),
 }
 
 
 class LazyGroup(click.Group):
     """A group whose commands are imported only when they run or show their own help."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
         """Return the command names in the order of work."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """Import one command."""
         if cmd_name not in COMMANDS:
             return None
@@ -39,16 +51,23 @@ class LazyGroup(click.Group):
         )
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self,
+        ctx: click.Context,  # noqa: ARG002
+        formatter: click.HelpFormatter,
+    ) -> None:
         """Write the commands with their lines, without importing them."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, _, line) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, prog_name="tokenwatt-site")
 def cli() -> None:
-    """What a token costs in energy under a latency promise: measure it, publish it, repeat it.
+    r"""What a token costs in energy under a latency promise: measure it, publish it, repeat it.
 
     \b
     Examples:

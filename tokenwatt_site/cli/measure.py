@@ -23,19 +23,37 @@ Exit codes: 0 done · 1 failed · 2 usage or spec · 4 measured, no rate keeps t
 
 @click.command(epilog=EPILOG)
 @click.argument("spec_file", metavar="[SPEC]", required=False, type=click.Path(path_type=Path))
-@click.option("--spec", "spec_option", type=click.Path(path_type=Path), help="The spec, YAML. The same as SPEC.")
+@click.option(
+    "--spec",
+    "spec_option",
+    type=click.Path(path_type=Path),
+    help="The spec, YAML. The same as SPEC.",
+)
 @click.option("--label", default="", help="The configuration's label. Default: made from the spec.")
 @click.option(
-    "--role", type=click.Choice(["baseline", "candidate"]), default="baseline", show_default=True,
+    "--role",
+    type=click.Choice(["baseline", "candidate"]),
+    default="baseline",
+    show_default=True,
     help="What the run is in a report.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="The document. Default: runs/<label or spec name>.json.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="The document. Default: runs/<label or spec name>.json.",
+)
 @click.option("--force", is_flag=True, help="Replace a document that exists, with its evidence.")
-@click.option("--dry-run", is_flag=True, help="Print what would be measured: windows, minutes, files. Sends nothing.")
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Print what would be measured: windows, minutes, files. Sends nothing.",
+)
 @click.option("--yes", is_flag=True, help="Don't ask before sending load to another machine.")
-@click.option("--json", "as_json", is_flag=True, help="Events and result as JSON lines on standard output.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Events and result as JSON lines on standard output."
+)
 def measure(**options: Any) -> None:
-    """Measure a server: find the highest rate that keeps the latency limits, and what a token costs there.
+    """Measure a server: the highest rate that keeps the latency limits, and the energy of a token.
 
     Sends open-loop load to an OpenAI-compatible server, reads the power meters, and writes one
     validated run document with its evidence beside it. Ctrl-C keeps what was measured.
@@ -108,8 +126,12 @@ def _agree(plan: dict[str, Any], *, yes: bool) -> None:
     if plan["loopback"] or yes:
         return
     if not sys.stdin.isatty():
-        raise UsageError(f"{plan['endpoint']} is another machine", "give --yes if you may put load on it")
-    if not click.confirm(f"{plan['endpoint']} is another machine. May it be put under load?", err=True):
+        raise UsageError(
+            f"{plan['endpoint']} is another machine", "give --yes if you may put load on it"
+        )
+    if not click.confirm(
+        f"{plan['endpoint']} is another machine. May it be put under load?", err=True
+    ):
         raise TokenwattError("not measured", "nothing was sent")
 
 
@@ -119,12 +141,23 @@ def _show_result(result: Any, *, as_json: bool) -> None:
     if as_json:
         import json
 
-        click.echo(json.dumps({
-            "event": "done", "out": str(result.out), "exit_code": result.exit_code, "id": run.id,
-            "verdict": run.verdict.word, "text": run.verdict.text, "rate_rps": config.rate_rps,
-            "goodput_tok_s": config.goodput_tok_s,
-            "j_per_output_token": config.energy.j_per_output_token if config.energy else None,
-        }))
+        click.echo(
+            json.dumps(
+                {
+                    "event": "done",
+                    "out": str(result.out),
+                    "exit_code": result.exit_code,
+                    "id": run.id,
+                    "verdict": run.verdict.word,
+                    "text": run.verdict.text,
+                    "rate_rps": config.rate_rps,
+                    "goodput_tok_s": config.goodput_tok_s,
+                    "j_per_output_token": config.energy.j_per_output_token
+                    if config.energy
+                    else None,
+                }
+            )
+        )
         return
     click.echo(f"{run.verdict.word}: {run.verdict.text}")
     click.echo(run.summary)

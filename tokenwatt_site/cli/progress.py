@@ -15,7 +15,7 @@ _PLAIN_S = 10.0
 
 
 def teller(*, as_json: bool) -> Tell:
-    """Return the way to show events that fits the output: JSON if asked, live on a terminal, else plain."""
+    """Return the way to show events: JSON if asked, live on a terminal, else plain lines."""
     if as_json:
         return _json
     return _Lines(live=sys.stderr.isatty())
@@ -81,9 +81,14 @@ def _line(event: dict[str, Any]) -> str:
         verdict = "within the limits" if event["passed"] else "outside"
         if not event["valid"]:
             verdict = f"invalid ({', '.join(event['reasons'])})"
-        energy = f" · {event['j_per_output_token']:.4g} J/token" if event["j_per_output_token"] is not None else ""
+        energy = (
+            f" · {event['j_per_output_token']:.4g} J/token"
+            if event["j_per_output_token"] is not None
+            else ""
+        )
         return (
-            f"window {event['index']:>2} {event['phase']:<7} {event['rate_rps']:>8.4g} requests/s · "
+            f"window {event['index']:>2} {event['phase']:<7} "
+            f"{event['rate_rps']:>8.4g} requests/s · "
             f"TTFT p99 {_ms(event['ttft_p99_ms'])} · TPOT p99 {_ms(event['tpot_p99_ms'])} · "
             f"{event['goodput_tok_s']:,.0f} tok/s{energy} · {verdict}"
         )

@@ -13,14 +13,22 @@ def spec() -> None:
     """Write a spec for a server, or check spec files."""
 
 
-@spec.command(epilog="""\b
+@spec.command(
+    epilog="""\b
 Examples:
   tokenwatt-site spec new --endpoint http://127.0.0.1:8000/v1 --out my.spec.yaml
   tokenwatt-site spec new --endpoint simulator: | less
-""")
+"""
+)
 @click.option("--endpoint", required=True, help="The server's base URL with /v1, or `simulator:`.")
-@click.option("--model", default="", help="The model's name in the API. Default: the only one the server lists.")
-@click.option("--api", type=click.Choice(["completions", "chat"]), default="completions", show_default=True)
+@click.option(
+    "--model",
+    default="",
+    help="The model's name in the API. Default: the only one the server lists.",
+)
+@click.option(
+    "--api", type=click.Choice(["completions", "chat"]), default="completions", show_default=True
+)
 @click.option("--api-key-env", help="Name of the environment variable that holds the API key.")
 @click.option("--name", default="", help="The spec's name. Default: made from model and engine.")
 @click.option("--out", type=click.Path(path_type=Path), help="The file. Default: standard output.")
@@ -43,10 +51,12 @@ def new(*, out: Path | None, force: bool, **asked: Any) -> None:
     click.echo(f"wrote {out}\nnext: tokenwatt-site measure {out} --dry-run", err=True)
 
 
-@spec.command(epilog="""\b
+@spec.command(
+    epilog="""\b
 Examples:
   tokenwatt-site spec check specs/*.spec.yaml
-""")
+"""
+)
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 def check(files: tuple[Path, ...]) -> None:
     """Check spec files: every key, every value; say what a measurement would do."""
@@ -55,7 +65,11 @@ def check(files: tuple[Path, ...]) -> None:
 
     for path in files:
         found = load_spec(path)
-        options = measure.Options.of(found, spec_file=path, label="", role="baseline", out=None, force=False)
+        options = measure.Options.of(
+            found, spec_file=path, label="", role="baseline", out=None, force=False
+        )
         planned = measure.plan(found, options)
         low, high = planned["minutes"]
-        click.echo(f"{path}: a valid spec; {planned['search']}, {low:.3g} to {high:.3g} minutes of load")
+        click.echo(
+            f"{path}: a valid spec; {planned['search']}, {low:.3g} to {high:.3g} minutes of load"
+        )

@@ -21,7 +21,9 @@ def load_spec(path: Path) -> Spec:
         UsageError: the file can't be read or isn't a spec; the message names file, line and field.
     """
     file = yamlfile.load(path)
-    return parse_spec(file.data, lambda fault: f"{path}:{file.line(fault.path)}: {fault.dotted}: {fault.text}")
+    return parse_spec(
+        file.data, lambda fault: f"{path}:{file.line(fault.path)}: {fault.dotted}: {fault.text}"
+    )
 
 
 def parse_spec(data: Any, place: Any = None) -> Spec:
@@ -58,7 +60,9 @@ def parse_run(data: Any, name: str) -> Run:
     if isinstance(found, Run):
         return found
     lines = [f"{name}: {fault.pointer or '/'}: {fault.text}" for fault in found[:_SHOWN]]
-    raise DocumentError("\n".join(lines), "mend these places; schemas/run.schema.json is the contract")
+    raise DocumentError(
+        "\n".join(lines), "mend these places; schemas/run.schema.json is the contract"
+    )
 
 
 def run_faults(data: Any) -> Run | list[Fault]:

@@ -49,7 +49,9 @@ def faults(error: ValidationError, data: Any, model: type[BaseModel]) -> list[Fa
         data: the parsed file.
         model: the model that was asked for; its fields feed the suggestions.
     """
-    walked = [(item, *_walk(item, data)) for item in error.errors(include_url=False, include_input=False)]
+    walked = [
+        (item, *_walk(item, data)) for item in error.errors(include_url=False, include_input=False)
+    ]
     worse = _worse_branches([(item["type"], tags) for item, _, tags in walked])
     places: dict[Path, list[str]] = {}
     for item, path, tags in walked:
@@ -65,10 +67,7 @@ def _walk(item: Any, data: Any) -> tuple[Path, list[Tag]]:
     here = data
     loc = item["loc"]
     for number, part in enumerate(loc):
-        if isinstance(here, dict) and part in here:
-            path.append(part)
-            here = here[part]
-        elif isinstance(here, list) and isinstance(part, int) and part < len(here):
+        if _holds(here, part):
             path.append(part)
             here = here[part]
         elif number == len(loc) - 1 and item["type"] == "missing":
@@ -76,6 +75,12 @@ def _walk(item: Any, data: Any) -> tuple[Path, list[Tag]]:
         else:
             tags.append((tuple(path), part))
     return tuple(path), tags
+
+
+def _holds(here: Any, part: str | int) -> bool:
+    if isinstance(here, list):
+        return isinstance(part, int) and part < len(here)
+    return isinstance(here, dict) and part in here
 
 
 def _worse_branches(errors: list[tuple[str, list[Tag]]]) -> set[Tag]:
@@ -107,7 +112,11 @@ def _suggestion(path: Path, model: type[BaseModel]) -> str:
         return f"; did you mean {near[0]!r}?"
     elsewhere = {dotted.rsplit(".", 1)[-1]: dotted for dotted in _all_keys(model)}
     near = difflib.get_close_matches(wrong, sorted(elsewhere), n=1, cutoff=0.75)
-    return f"; did you mean {elsewhere[near[0]]!r}?" if near else f"; known here: {', '.join(sorted(siblings))}"
+    return (
+        f"; did you mean {elsewhere[near[0]]!r}?"
+        if near
+        else f"; known here: {', '.join(sorted(siblings))}"
+    )
 
 
 def submodels(annotation: Any) -> list[type[BaseModel]]:

@@ -22,11 +22,16 @@ def loads(data: bytes, name: str) -> Any:
         DocumentError: with the file and the line, byte or key.
     """
     if len(data) > MAX_BYTES:
-        raise DocumentError(f"{name}: {len(data)} bytes is more than a document may have", f"at most {MAX_BYTES} bytes")
+        raise DocumentError(
+            f"{name}: {len(data)} bytes is more than a document may have",
+            f"at most {MAX_BYTES} bytes",
+        )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DocumentError(f"{name}: not UTF-8 at byte {error.start}", "save the file as UTF-8") from None
+        raise DocumentError(
+            f"{name}: not UTF-8 at byte {error.start}", "save the file as UTF-8"
+        ) from None
     if not text.strip():
         raise DocumentError(f"{name}: the file is empty", "restore the file, or remove it")
     try:
@@ -36,7 +41,8 @@ def loads(data: bytes, name: str) -> Any:
         _check(value, 0)
     except json.JSONDecodeError as error:
         raise DocumentError(
-            f"{name}:{error.lineno}:{error.colno}: not JSON: {error.msg}", "mend or restore the file"
+            f"{name}:{error.lineno}:{error.colno}: not JSON: {error.msg}",
+            "mend or restore the file",
         ) from None
     except (ValueError, RecursionError) as error:
         what = "nested too deeply" if isinstance(error, RecursionError) else str(error)
@@ -61,10 +67,14 @@ def read_bytes(path: Path) -> bytes:
     """
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise DocumentError(f"{path}: larger than {MAX_BYTES} bytes", "this is no document of ours")
+            raise DocumentError(
+                f"{path}: larger than {MAX_BYTES} bytes", "this is no document of ours"
+            )
         return path.read_bytes()
     except OSError as error:
-        raise DocumentError(f"{path}: {error.strerror or error}", "check the path and its rights") from None
+        raise DocumentError(
+            f"{path}: {error.strerror or error}", "check the path and its rights"
+        ) from None
 
 
 def dumps(value: Any) -> str:

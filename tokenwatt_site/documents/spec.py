@@ -1,4 +1,4 @@
-"""The spec: what is asked of a measurement. Every key is explained in docs/spec.md, made from here."""
+"""The spec: what is asked of a measurement. docs/spec.md is made from these docstrings."""
 
 from typing import Annotated, Any, Literal
 
@@ -6,6 +6,7 @@ from pydantic import Field
 
 from tokenwatt_site.documents.base import (
     Count,
+    Int,
     NonNegative,
     Number,
     Positive,
@@ -22,8 +23,9 @@ class SpecHardware(Strict):
     """Which driver identifies the accelerators: nvidia, amd, none or simulated."""
     rated_bw_tbs_per_gpu: Positive | None = key(None, phase="preflight")
     """Rated memory bandwidth of one accelerator in TB/s; null takes it from content/hardware."""
-    gpus: list[int | str] | None = key(None, phase="preflight")
-    """Indices or UUIDs of the accelerators that the engine uses; null means the first replicas x TP x PP."""
+    gpus: list[Int | str] | None = key(None, phase="preflight")
+    """Indices or UUIDs of the accelerators that the engine uses; null means the first replicas x TP
+    x PP."""
     host: str = key("", phase="report")
     """A description of the host for readers. Never an address."""
 
@@ -54,12 +56,14 @@ class SpecEngine(Strict):
     """The API dialect: completions takes token ids or text, chat takes messages."""
     model: str = key("", phase="load")
     """The model's name in the API; empty takes the only model that the server lists."""
-    ignore_eos: bool = key(True, phase="load")
+    ignore_eos: bool = key(default=True, phase="load")
     """Ask the server to go on to max_tokens, so that output lengths are those of the workload."""
     api_key_env: str | None = key(None, phase="load")
-    """Name of the environment variable that holds the API key. The key itself never stands in a spec."""
+    """Name of the environment variable that holds the API key. The key itself never stands in a
+    spec."""
     extra_body: dict[str, Any] = key({}, phase="load")
-    """Merged into each request's JSON last; can't replace model, stream, stream_options, prompt, messages or max_tokens."""
+    """Merged into each request's JSON last; can't replace model, stream, stream_options, prompt,
+    messages or max_tokens."""
     simulator: SimulatorOptions | None = key(None, phase="preflight")
     """Set-up of the embedded engine; only with the endpoint `simulator:`."""
     max_batched_tokens: PositiveInt | None = key(None, phase="search", since="adaptive search")
@@ -95,7 +99,7 @@ class SpecSlo(Strict):
     """The latency promise: both hold for 99 % of the requests of a window."""
 
     ttft_p99_ms: Positive = key(2000.0, phase="verdict")
-    """Limit of the 99th percentile of the time to first token, from the scheduled arrival, in ms."""
+    """Limit of the 99th percentile of the time to first token, from the arrival, in ms."""
     tpot_p99_ms: Positive = key(50.0, phase="verdict")
     """Limit of the 99th percentile of the mean time per output token, in ms."""
 
@@ -130,8 +134,8 @@ class SpecWorkload(Strict):
     """Prompt lengths, with `trace: null`: {fixed: n} or {median: n, p90: n, max: n}."""
     output_tokens: Length | None = key(None, phase="load")
     """Answer lengths, with `trace: null`: {fixed: n} or {median: n, p90: n, max: n}."""
-    seed: int = key(0, phase="load")
-    """Seed of every random draw: arrivals, lengths and prompts. The same seed sends the same load."""
+    seed: Int = key(0, phase="load")
+    """Seed of every random draw: arrivals, lengths, prompts. The same seed sends the same load."""
 
 
 class SpecMeasurement(Strict):
@@ -140,15 +144,18 @@ class SpecMeasurement(Strict):
     warmup_s: NonNegative = key(45, phase="load")
     """Seconds of load before a window counts."""
     window_s: Positive = key(300, phase="load")
-    """Seconds of a confirm window; longer where fewer than 300 requests would arrive, at most ten times."""
+    """Seconds of a confirm window; longer where fewer than 300 requests would arrive, at most ten
+    times."""
     search_window_s: Positive = key(60, phase="load")
-    """Seconds of a search window; longer where fewer than 100 requests would arrive, at most ten times."""
+    """Seconds of a search window; longer where fewer than 100 requests would arrive, at most ten
+    times."""
     repeats: PositiveInt = key(3, phase="search")
     """Confirm windows at the reported rate; all must keep the limits."""
     request_timeout_s: Positive = key(300, phase="load")
     """Seconds from sending after which a request has failed."""
     max_concurrency: PositiveInt = key(8192, phase="load")
-    """Requests in flight above which the client gives up: the request fails and the window is invalid."""
+    """Requests in flight above which the client gives up: the request fails and the window is
+    invalid."""
 
 
 class SpecSweep(Strict):
@@ -156,7 +163,9 @@ class SpecSweep(Strict):
 
     strategy: Literal["ladder", "adaptive"] | None = key(None, phase="search")
     """ladder, or adaptive (not in this version); null runs the ladder and the document says so."""
-    mode: Literal["quick", "standard", "strict"] | None = key(None, phase="search", since="adaptive search")
+    mode: Literal["quick", "standard", "strict"] | None = key(
+        None, phase="search", since="adaptive search"
+    )
     """Knobs of the adaptive search."""
     max_minutes: Positive | None = key(None, phase="search", since="adaptive search")
     """Bound on the server time of a search, in minutes."""
@@ -175,9 +184,10 @@ class SpecSweep(Strict):
     max_backoffs: Count = key(4, phase="search")
     """How many times backoff is applied before the answer is none."""
     confirm: Literal["backoff", "bisect"] = key("backoff", phase="search")
-    """After a failed confirm: multiply by backoff, or bisect between floor_rps and the failed rate."""
+    """After a failed confirm: multiply by backoff, or bisect between floor_rps and that rate."""
     floor_rps: Positive | None = key(None, phase="search")
-    """Lower end of `confirm: bisect`; null means the highest rate that passed in search, else start_rps."""
+    """Lower end of `confirm: bisect`; null means the highest rate that passed in search, else
+    start_rps."""
     confirm_steps: Count = key(5, phase="search")
     """Confirm attempts that `confirm: bisect` may take."""
 
@@ -206,7 +216,17 @@ class SpecAccuracy(Strict):
 
 
 PowerSource = Literal[
-    "board", "redfish", "ipmi", "command", "prometheus", "rapl", "hwmon", "amd", "replay", "simulated", "none"
+    "board",
+    "redfish",
+    "ipmi",
+    "command",
+    "prometheus",
+    "rapl",
+    "hwmon",
+    "amd",
+    "replay",
+    "simulated",
+    "none",
 ]
 Scope = Literal["board", "module", "package", "node_dc", "node_ac", "rack_ac", "shared_board"]
 
@@ -215,7 +235,8 @@ class SpecPower(Strict):
     """One power meter. The first of a list is the primary one."""
 
     source: PowerSource = key("none", phase="power")
-    """The meter: board (NVML), simulated or none; redfish, ipmi, command, prometheus, rapl, hwmon, amd and replay are known by name."""
+    """The meter: board (NVML), simulated or none; redfish, ipmi, command, prometheus, rapl, hwmon,
+    amd and replay are known by name."""
     sampling_hz: Positive = key(10, phase="power")
     """Samples a second."""
     url: str | None = key(None, phase="power", since="remote meters")
@@ -224,7 +245,7 @@ class SpecPower(Strict):
     """User name at a remote meter."""
     password_env: str | None = key(None, phase="power", since="remote meters")
     """Name of the environment variable that holds the password."""
-    verify_tls: bool = key(True, phase="power", since="remote meters")
+    verify_tls: bool = key(default=True, phase="power", since="remote meters")
     """Verify the meter's certificate."""
     chassis: str | None = key(None, phase="power", since="remote meters")
     """Redfish chassis to read where there are several."""
@@ -256,7 +277,7 @@ class SpecHost(Strict):
 
 
 class SpecText(Strict):
-    """Human strings of the document; each is made from spec and measurement where it isn't given."""
+    """Human strings of the document; each is made from spec and measurement if not given."""
 
     title: str | None = key(None, phase="report")
     """Title of the document."""

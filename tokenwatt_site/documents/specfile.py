@@ -37,7 +37,12 @@ def _section(model: type[BaseModel], values: dict[str, Any], depth: int) -> list
         info = model.model_fields[name]
         sections = submodels(info.annotation)
         lines += _comment(info.description, depth)
-        if isinstance(value, dict) and value and sections and set(value) <= set(sections[0].model_fields):
+        if (
+            isinstance(value, dict)
+            and value
+            and sections
+            and set(value) <= set(sections[0].model_fields)
+        ):
             lines += [f"{pad}{name}:", *_section(sections[0], value, depth + 1)]
         else:
             lines.append(f"{pad}{name}: {scalar(value)}")

@@ -13,6 +13,7 @@ from tokenwatt_site.errors import UsageError
 
 MAX_BYTES = 1024 * 1024
 MAX_NODES = 50_000
+MAX_DEPTH = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,7 @@ class YamlFile:
     root: Node | None
 
     def line(self, path: tuple[str | int, ...]) -> int:
-        """Return the line, from 1, of the place that a path of keys and indices names, or of its nearest parent."""
+        """Return the line, from 1, of the place that a path names, or of its nearest parent."""
         node, line = self.root, 1
         for part in path:
             found = _child(node, part)
@@ -42,29 +43,43 @@ def load(path: Path) -> YamlFile:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}", "check the path and its rights") from None
+        raise UsageError(
+            f"{path}: {error.strerror or error}", "check the path and its rights"
+        ) from None
     return loads(raw, str(path))
 
 
 def loads(raw: bytes, name: str) -> YamlFile:
     """Parse YAML bytes; see ``load``."""
     if len(raw) > MAX_BYTES:
-        raise UsageError(f"{name}: {len(raw)} bytes is more than a YAML file of ours may have", f"at most {MAX_BYTES}")
+        raise UsageError(
+            f"{name}: {len(raw)} bytes is more than a YAML file of ours may have",
+            f"at most {MAX_BYTES}",
+        )
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: not UTF-8 at byte {error.start}", "save the file as UTF-8") from None
+        raise UsageError(
+            f"{name}: not UTF-8 at byte {error.start}", "save the file as UTF-8"
+        ) from None
     try:
         root = YAML(typ="safe", pure=True).compose(StringIO(text))
         if root is not None and _size(root, 0) > MAX_NODES:
-            raise UsageError(f"{name}: more than {MAX_NODES} values once its aliases are followed", "write it out, smaller")
+            raise UsageError(
+                f"{name}: more than {MAX_NODES} values once its aliases are followed",
+                "write it out, smaller",
+            )
         data = YAML(typ="safe", pure=True).load(StringIO(text))
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
-        raise UsageError(f"{name}{where}: not YAML: {error.problem or error}", "mend the line") from None
+        raise UsageError(
+            f"{name}{where}: not YAML: {error.problem or error}", "mend the line"
+        ) from None
     except (YAMLError, ValueError, RecursionError) as error:
-        raise UsageError(f"{name}: not YAML: {error or type(error).__name__}", "mend the file") from None
+        raise UsageError(
+            f"{name}: not YAML: {error or type(error).__name__}", "mend the file"
+        ) from None
     return YamlFile(data, root)
 
 
@@ -92,7 +107,7 @@ def _child(node: Node | None, part: str | int) -> tuple[int, Node] | None:
 
 def _size(node: Node, depth: int) -> int:
     """Count the values with aliases followed; stops early once past the bound."""
-    if depth > 50:
+    if depth > MAX_DEPTH:
         return MAX_NODES + 1
     children: list[Node] = []
     if isinstance(node, MappingNode):

@@ -101,13 +101,15 @@ def assemble(
         "evidence": [doors.dump(each) for each in evidence],
     }
     if document["variance_band_pct"] is None:
-        missing["/variance_band_pct"] = _why("TOO_FEW_REPEATS", "a band needs three windows at the reported rate")
+        missing["/variance_band_pct"] = _why(
+            "TOO_FEW_REPEATS", "a band needs three windows at the reported rate"
+        )
     document["summary"] = spec.text.summary or summary.summary(spec, document, resolved.notes)
     return Run.model_validate(document)
 
 
 def _reported(windows: Sequence[MeasuredWindow], done: Done | None) -> list[MeasuredWindow]:
-    """The windows at the reported rate that count; while the search runs, those confirmed so far."""
+    """Return the windows at the reported rate; while the search runs, those so far."""
     counting = [w for w in windows if w.valid and w.window.phase != "search"]
     if done is not None:
         return [w for w in counting if w.window.rate_rps == done.rate_rps]
@@ -116,11 +118,15 @@ def _reported(windows: Sequence[MeasuredWindow], done: Done | None) -> list[Meas
 
 
 def _config(
-    spec: Spec, resolved: Resolved, reported: list[MeasuredWindow], windows: Sequence[MeasuredWindow]
+    spec: Spec,
+    resolved: Resolved,
+    reported: list[MeasuredWindow],
+    windows: Sequence[MeasuredWindow],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     config: dict[str, Any] = {
         "key": resolved.origin.role,
-        "label": resolved.origin.label or prose.label(spec, resolved.hardware, resolved.engine_version),
+        "label": resolved.origin.label
+        or prose.label(spec, resolved.hardware, resolved.engine_version),
         "engine": prose.engine_line(spec, resolved.engine_version),
         "mbu_pct": None,
         "node_power_kw": None,
@@ -146,7 +152,9 @@ def _missing(spec: Spec, config: dict[str, Any], *, measured: bool) -> dict[str,
     """Say why each measured key of the configuration is null."""
     at = "/configs/0/"
     missing = {
-        f"{at}mbu_pct": _why("NOT_IN_THIS_VERSION", "this version doesn't compute memory bandwidth utilisation"),
+        f"{at}mbu_pct": _why(
+            "NOT_IN_THIS_VERSION", "this version doesn't compute memory bandwidth utilisation"
+        ),
         f"{at}accuracy": (
             _why("NOT_IN_THIS_VERSION", "this version doesn't run accuracy suites")
             if spec.accuracy
@@ -160,7 +168,9 @@ def _missing(spec: Spec, config: dict[str, Any], *, measured: bool) -> dict[str,
     else:
         for key, name in (("ttft_p99_ms", "TTFT"), ("tpot_p99_ms", "TPOT")):
             if config[key] is None:
-                missing[at + key] = _why("CENSORED", f"over 1 % of the requests have no {name}: p99 has no bound")
+                missing[at + key] = _why(
+                    "CENSORED", f"over 1 % of the requests have no {name}: p99 has no bound"
+                )
     if config["node_power_kw"] is None:
         missing[f"{at}node_power_kw"] = _no_power(spec, config, measured=measured)
     return missing
@@ -172,7 +182,9 @@ def _no_power(spec: Spec, config: dict[str, Any], *, measured: bool) -> dict[str
     if not measured:
         return _why("NO_CONFIRMED_RATE", "no window at a confirmed rate was measured")
     reasons = config.get("energy", {}).get("reasons", [])
-    return _why("METER_INVALID", f"the meter's readings can't be used: {', '.join(reasons) or 'no reading'}")
+    return _why(
+        "METER_INVALID", f"the meter's readings can't be used: {', '.join(reasons) or 'no reading'}"
+    )
 
 
 def _why(code: str, text: str) -> dict[str, str]:
@@ -222,7 +234,9 @@ def _gate(spec: Spec) -> dict[str, Any] | None:
 
 def _quick(reported: list[MeasuredWindow]) -> bool:
     """Shorter than 180 s or fewer than three windows: good for checking a set-up only."""
-    return len(reported) < QUICK_REPEATS or any(w.window.length_s < QUICK_WINDOW_S for w in reported)
+    return len(reported) < QUICK_REPEATS or any(
+        w.window.length_s < QUICK_WINDOW_S for w in reported
+    )
 
 
 def _verdict(done: Done | None) -> dict[str, str]:

@@ -13,7 +13,7 @@ from tokenwatt_site.method.trace import RequestTrace
 
 
 def request_row(trace: RequestTrace, window: int, t0_s: float) -> dict[str, Any]:
-    """Return the row of one request; token stamps are delta-coded in ``dt_us``, the first from t0."""
+    """Return the row of one request; stamps are delta-coded in ``dt_us``, the first from t0."""
     stamps: list[int] = []
     before = 0
     for t_s in trace.events_s:

@@ -73,20 +73,24 @@ def window_record(measured: MeasuredWindow) -> dict[str, Any]:
 def pooled(windows: Sequence[MeasuredWindow], slo: Slo) -> dict[str, Any]:
     """Return the keys of ``documents.run.Config`` that windows at one rate give together.
 
-    Percentiles are those of the pooled cohorts, rates are sums over summed seconds, counts are sums.
+    Percentiles are those of the pooled cohorts, rates are sums over summed seconds.
     """
     stats = [w.stats for w in windows]
     seconds = sum(w.window.length_s for w in windows)
     figures: dict[str, Any] = {
         "rate_rps": windows[0].window.rate_rps,
-        **{key: _rate(windows, key) for key in ("output_tok_s", "input_tok_s", "goodput_tok_s", "goodput_rps")},
+        **{
+            key: _rate(windows, key)
+            for key in ("output_tok_s", "input_tok_s", "goodput_tok_s", "goodput_rps")
+        },
         "slo_attainment_pct": _share_kept(windows),
         "counts": _counts(stats),
         "ttft_ms": distribution([s.ttft_ms for s in stats], slo.ttft_p99_ms),
         "tpot_ms": distribution([s.tpot_ms for s in stats], slo.tpot_p99_ms),
         "itl_ms": distribution([s.itl_ms for s in stats], None),
         "e2e_ms": distribution([s.e2e_ms for s in stats], None),
-        "mean_concurrency": sum(w.stats.mean_concurrency * w.window.length_s for w in windows) / seconds,
+        "mean_concurrency": sum(w.stats.mean_concurrency * w.window.length_s for w in windows)
+        / seconds,
         "tokens": _tokens(stats),
         "client": _client(windows),
     }
@@ -98,7 +102,7 @@ def pooled(windows: Sequence[MeasuredWindow], slo: Slo) -> dict[str, Any]:
 
 
 def percentile(ordered: Sequence[float], q: float) -> float | None:
-    """Return the nearest-rank percentile, None where it is unknown, without bound or not applicable."""
+    """Return the nearest-rank percentile, None where it is unknown or has no bound."""
     value = nearest_rank(ordered, q) if len(ordered) else math.inf
     return value if math.isfinite(value) else None
 
@@ -133,7 +137,10 @@ _QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 def _cdf(values: list[float]) -> list[list[float]]:
     """Pairs of (ms, percent at or under) at evenly spaced ranks, finite values only."""
     n = len(values)
-    ranks = sorted({max(1, round(n * i / CDF_POINTS)) for i in range(CDF_POINTS + 1)} | {n, math.ceil(0.99 * n)})
+    ranks = sorted(
+        {max(1, round(n * i / CDF_POINTS)) for i in range(CDF_POINTS + 1)}
+        | {n, math.ceil(0.99 * n)}
+    )
     return [[values[r - 1], 100 * r / n] for r in ranks if math.isfinite(values[r - 1])]
 
 
@@ -238,7 +245,7 @@ def _check(parts: Sequence[EnergyWindow]) -> dict[str, Any] | None:
 
 
 def _uncertainty(windows: Sequence[MeasuredWindow]) -> dict[str, float]:
-    """The part of J/token's uncertainty that repeats show, percent; the meter's gain isn't in it."""
+    """Return the part of J/token's uncertainty that repeats show, percent; no meter gain."""
     each = [
         e.joules / (w.stats.output_tok_s * w.window.length_s)
         for w in windows

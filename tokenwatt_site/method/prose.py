@@ -10,9 +10,21 @@ from dataclasses import dataclass
 from tokenwatt_site.documents.run import Hardware
 from tokenwatt_site.documents.spec import Spec
 
+MS = 1000
 _VENDORS = ("NVIDIA ", "AMD ", "Intel ", "Google ")
 _MONTHS = (
-    "January February March April May June July August September October November December".split()
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 )
 
 
@@ -123,7 +135,7 @@ def reproduce(spec: Spec, origin: Origin, document_title: str) -> str:
 
 def limit(ms: float) -> str:
     """Return a limit as ``2 s`` or ``50 ms``."""
-    return f"{ms / 1000:g} s" if ms >= 1000 else f"{ms:g} ms"
+    return f"{ms / MS:g} s" if ms >= MS else f"{ms:g} ms"
 
 
 def promise(spec: Spec) -> str:
@@ -138,7 +150,7 @@ def day(stamp: str) -> str:
 
 
 def slug(*parts: str) -> str:
-    """Return the parts as one id: lower case, digits, dots and single hyphens, at most 100 characters."""
+    """Return the parts as one id: lower case, digits, dots, single hyphens, ≤ 100 characters."""
     text = "-".join(part for part in parts if part).lower()
     text = re.sub(r"[^a-z0-9.]+", "-", text)
     text = re.sub(r"[.-]*-[.-]*|\.{2,}", "-", text)

@@ -37,7 +37,9 @@ def series(
     }
     if devices:
         tracks = [
-            Track.of((s.t_s, s.power_w) for s in samples if s.device == device and s.power_w is not None)
+            Track.of(
+                (s.t_s, s.power_w) for s in samples if s.device == device and s.power_w is not None
+            )
             for device in devices
         ]
         result["power_w"] = [_sum_at(tracks, t) for t in grid]

@@ -41,20 +41,25 @@ def not_covered(spec: Spec, *, simulated: bool) -> list[str]:
 
 def _where(document: dict[str, Any]) -> str:
     hardware = document["hardware"]
-    count = f"{hardware['count']} × {hardware['accelerator']}" if hardware["count"] else hardware["accelerator"]
+    count = (
+        f"{hardware['count']} × {hardware['accelerator']}"
+        if hardware["count"]
+        else hardware["accelerator"]
+    )
     engine = f"{document['software']['engine']} {document['software']['engine_version']}".strip()
     kind = "Simulated measurement" if document["simulated"] else "Measurement"
     kind = f"Quick {kind.lower()}" if document["quick"] else kind
     host = f" ({text})" if (text := hardware["host"].strip(" ,;:-–")) else ""
-    return f"{kind} of {document['model']['name']} with {engine} on {count or 'CPU'}{host}, {prose.day(document['started'])}."
+    place = f"{count or 'CPU'}{host}, {prose.day(document['started'])}"
+    return f"{kind} of {document['model']['name']} with {engine} on {place}."
 
 
 def _workload(document: dict[str, Any]) -> str:
     workload = document["workload"]
     name = workload["trace"] or "Own workload"
     return (
-        f"{name}: input tokens {workload['input_tokens']}, output tokens {workload['output_tokens']}, "
-        "random prompts, Poisson arrivals."
+        f"{name}: input tokens {workload['input_tokens']}, "
+        f"output tokens {workload['output_tokens']}, random prompts, Poisson arrivals."
     )
 
 
@@ -64,10 +69,14 @@ def _outcome(spec: Spec, document: dict[str, Any], config: dict[str, Any]) -> st
         return f"No rate kept {promise}."
     if config["goodput_tok_s"] is None:
         return f"No rate is confirmed within {promise}."
-    within = f"Within {promise}" if document["verdict"]["word"] in {"met", "proven"} else f"At a rate outside {promise}"
+    within = (
+        f"Within {promise}"
+        if document["verdict"]["word"] in {"met", "proven"}
+        else f"At a rate outside {promise}"
+    )
     return (
-        f"{within} the server kept {config['rate_rps']:.4g} requests/s: {config['goodput_tok_s']:,.0f} output "
-        f"and about {config['input_tok_s']:,.0f} input tokens per second."
+        f"{within} the server kept {config['rate_rps']:.4g} requests/s: "
+        f"{config['goodput_tok_s']:,.0f} output and about {config['input_tok_s']:,.0f} input tokens per second."
     )
 
 
@@ -76,7 +85,9 @@ def _windows(document: dict[str, Any], config: dict[str, Any]) -> str:
         return ""
     windows = "window" if config["repeats"] == 1 else "windows"
     quick = ", too short or too few for ranking" if document["quick"] else ""
-    return f"{config['repeats']} confirm {windows} of {config['windows'][0]['window_s']:g} s{quick}."
+    return (
+        f"{config['repeats']} confirm {windows} of {config['windows'][0]['window_s']:g} s{quick}."
+    )
 
 
 def _throttled(config: dict[str, Any]) -> str:

@@ -14,7 +14,7 @@ START_S = 30.0
 
 
 class Child:
-    """A running embedded engine; ``url`` is its API with /v1. Its standard input is its lifeline."""
+    """A running embedded engine; ``url`` is its API. Its standard input is its lifeline."""
 
     def __init__(self, options: SimulatorOptions) -> None:
         """Start the engine and wait for its address.
@@ -26,8 +26,12 @@ class Child:
         arguments += ["--profile", options.profile, "--seed", str(options.seed)]
         for name, value in options.overrides.items():
             arguments += ["--override", f"{name}={float(value):.17g}"]
-        self._process = subprocess.Popen(  # noqa: S603 - our own module, arguments as a list
-            arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        self._process = subprocess.Popen(
+            arguments,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         self.url = self._address()
 
@@ -61,7 +65,10 @@ class Child:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         """End it."""
         self.close()
