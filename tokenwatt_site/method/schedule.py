@@ -16,7 +16,7 @@ class Schedule:
     """Requests in the order of their arrival; the three arrays have the same length."""
 
     arrival_s: "array[float]"
-    """Seconds after the load starts, increasing."""
+    """Seconds after the load starts, ascending, in whole microseconds."""
     input_tokens: "array[int]"
     output_tokens: "array[int]"
     seed: int
@@ -45,8 +45,9 @@ def poisson_schedule(workload: Workload, rate_rps: float, horizon_s: float, seed
     now_s = 0.0
     while True:
         now_s -= math.log(open_unit(source)) / rate_rps
-        if now_s >= horizon_s:
+        at_s = round(now_s, 6)  # machines differ in the last digits of a logarithm
+        if at_s >= horizon_s:
             return Schedule(arrival_s, inputs, outputs, seed, rate_rps)
-        arrival_s.append(now_s)
+        arrival_s.append(at_s)
         inputs.append(workload.input.draw(source))
         outputs.append(workload.output.draw(source))
