@@ -27,7 +27,7 @@ TOP_LEVEL = {
 }  # fmt: skip
 REQUIRED = TOP_LEVEL - {"benchmarks"}
 ROOMS = {
-    "accelerators", "accuracy", "cli", "documents", "importers", "load", "method", "power",
+    "accelerators", "accuracy", "cli", "documents", "drivers", "importers", "load", "method", "power",
     "publish", "simulator",
 }  # fmt: skip
 

@@ -33,6 +33,14 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
 }
 
+EXAMPLES = """\b
+Examples:
+  tokenwatt-site demo
+  tokenwatt-site spec new --endpoint http://127.0.0.1:8000/v1 --out my.spec.yaml
+  tokenwatt-site measure my.spec.yaml --role baseline --out runs/mine.json
+  tokenwatt-site report runs/mine.json --title 'My run'
+  tokenwatt-site build"""
+
 
 class LazyGroup(click.Group):
     """A group whose commands are imported only when they run or show their own help."""
@@ -63,20 +71,12 @@ class LazyGroup(click.Group):
 
 @click.group(
     cls=LazyGroup,
+    epilog=EXAMPLES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="tokenwatt-site")
 def cli() -> None:
-    r"""What a token costs in energy under a latency promise: measure it, publish it, repeat it.
-
-    \b
-    Examples:
-      tokenwatt-site demo
-      tokenwatt-site spec new --endpoint http://127.0.0.1:8000/v1 --out my.spec.yaml
-      tokenwatt-site measure my.spec.yaml --role baseline --out runs/mine.json
-      tokenwatt-site report runs/mine.json --title 'My run'
-      tokenwatt-site build
-    """
+    """What a token costs in energy under a latency promise: measure it, publish it, repeat it."""
 
 
 def main() -> None:
