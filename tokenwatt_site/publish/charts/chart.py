@@ -58,6 +58,7 @@ class Series:
     name: str
     slot: int
     points: tuple[Point, ...]
+    line: bool = True
     thin: bool = False
     dashed: bool = False
     """Take the dash of the slot, for charts of several series."""
@@ -180,5 +181,7 @@ class Chart:
     """Kind of the tag beside the title: simulated, quick, draft or empty."""
     key: tuple[tuple[str, int, bool], ...] = ()
     """Names, slots and hollowness of what the markers mean; empty where labels say it."""
+    full: Table | None = None
+    """The rows of the CSV where the table twin shows only some."""
     narrow_key: bool = False
     """Show the key only where the labels at the line ends have no room."""

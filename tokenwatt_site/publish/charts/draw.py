@@ -53,7 +53,8 @@ def draw(panel: Panel, pen: Pen, mark: str = "") -> None:
         back = [(panel.x.at(x), _clamp(1 - panel.y.at(v))) for x, v, _ in reversed(band.edges)]
         pen.path(f"bd s{band.slot}", edges + back, closed=True)
     for series in panel.series:
-        _line(panel, pen, series)
+        if series.line:
+            _line(panel, pen, series)
     for series in panel.series:
         _markers(panel, pen, series)
     _labels(panel, pen)

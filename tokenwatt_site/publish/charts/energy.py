@@ -1,0 +1,81 @@
+"""Energy per output token over load."""
+
+from tokenwatt_site import units
+from tokenwatt_site.publish.charts import scale
+from tokenwatt_site.publish.charts.chart import Band, Chart, Column, Note, Panel, Point, Series
+from tokenwatt_site.publish.charts.load import Load, nearest
+from tokenwatt_site.publish.charts.sweep import Marking, boundary_of, by_rate, rate_axis
+
+
+def energy_chart(load: Load, scope: str, gain_pct: float | None, marking: Marking) -> Chart | None:
+    """Return J/token over the rate; None with fewer than two rates that have it.
+
+    Args:
+        load: the configuration over load.
+        scope: what the meter includes, in words.
+        gain_pct: the meter's own uncertainty, drawn as a band.
+        marking: how the document's charts are marked.
+    """
+    known = load.known(lambda p: p.j_per_token)
+    if len(known) < 2:  # noqa: PLR2004 - one point is no curve
+        return None
+    points = tuple(
+        Point(p.rate_rps, j, f"{units.number(p.rate_rps, 'rps')} requests/s: "
+              f"{units.number(j, 'j_per_token')} J/token", hollow=not p.passed)
+        for p, j in known
+    )  # fmt: skip
+    bands: tuple[Band, ...] = ()
+    if gain_pct:
+        part = gain_pct / 100
+        bands = (Band(2, tuple((p.x, p.y * (1 - part), p.y * (1 + part)) for p in points)),)
+    first, at = points[0], points[-1]
+    if load.at_rps is not None:
+        rate = nearest([p for p, _ in known], load.at_rps).rate_rps
+        at = next(p for p in points if p.x == rate)
+    panel = Panel(
+        "Energy per output token against request rate",
+        f"Energy per output token is {units.number(first.y, 'j_per_token')} J at "
+        f"{units.number(first.x, 'rps')} requests/s and {units.number(at.y, 'j_per_token')} J at "
+        f"{units.number(at.x, 'rps')}.",
+        rate_axis(load),
+        scale.linear(0, max(p.y for p in points)),
+        (Series("energy", 2, points),),
+        bands=bands,
+        boundary=boundary_of(load),
+        notes=_notes(first, at),
+    )
+    band = f"; band: gain of the meter, ± {units.significant(gain_pct)} %" if gain_pct else ""
+    return Chart(
+        "energy-rate",
+        _finding(first, at),
+        f"energy per output token, J, {scope}{band}",
+        (panel,),
+        by_rate(
+            "Energy by rate",
+            load,
+            (Column("Power", "W"), "power_w", "w"),
+            (Column("Output", "tok/s"), "output_tok_s", "tok_s"),
+            (Column("Energy", "J/token"), "j_per_token", "j_per_token"),
+        ),
+        marking.mark,
+        marking.tag,
+        (("within the SLO", 2, False), ("outside", 2, True)),
+    )
+
+
+def _notes(first: Point, at: Point) -> tuple[Note, ...]:
+    notes = [Note(first.x, first.y, units.number(first.y, "j_per_token"), dx=10, dy=0.3)]
+    if at is not first:
+        text = f"{units.number(at.y, 'j_per_token')} J/token"
+        notes.append(Note(at.x, at.y, text, "end", -8, 2.0))
+    return tuple(notes)
+
+
+def _finding(first: Point, at: Point) -> str:
+    rate, low = units.number(at.x, "rps"), units.number(first.x, "rps")
+    if at is first or first.y == 0:
+        return f"A token costs {units.number(at.y, 'j_per_token')} J at {rate} requests/s"
+    change = 100 * (at.y / first.y - 1)
+    word = "less" if change < 0 else "more"
+    share = units.fixed(abs(change), 0)
+    return f"At {rate} requests/s a token costs {share} % {word} energy than at {low}"
