@@ -1,0 +1,53 @@
+"""Power meters: one file a meter, opened by the name that a spec gives as ``power.source``."""
+
+import importlib
+from collections.abc import Callable, Sequence
+
+from tokenwatt_site.documents.spec import SpecPower
+from tokenwatt_site.errors import RefusedError
+from tokenwatt_site.power.meter import Meter
+
+# source -> module:function. Strings, so that no driver is imported until it is named.
+METERS: dict[str, str] = {
+    "board": "tokenwatt_site.power.nvml:open_nvml",
+    "simulated": "tokenwatt_site.power.simulated:open_simulated",
+}
+_BOARD = "use `board` for what the GPUs draw"
+# source -> what to use instead, as long as it isn't built
+REFUSED: dict[str, str] = {
+    "redfish": f"{_BOARD}; the node's power can't be read yet",
+    "ipmi": f"{_BOARD}; the node's power can't be read yet",
+    "command": f"{_BOARD}, or `none`",
+    "prometheus": f"{_BOARD}, or `none`",
+    "rapl": "use `none`: a run on CPUs has no power figure yet",
+    "hwmon": "use `none`: a run on CPUs has no power figure yet",
+    "amd": "use `none`: AMD accelerators can't be read yet",
+    "replay": "use `none`; a recorded log can't be read yet",
+}
+
+Opener = Callable[..., Meter]
+
+
+def open_meter(
+    power: SpecPower, *, gpus: Sequence[int | str] | None, count: int, simulator_url: str | None
+) -> Meter:
+    """Open a meter.
+
+    Args:
+        power: what the spec says of it; ``none`` is for the caller, it is no meter.
+        gpus: ``hardware.gpus`` of the spec.
+        count: accelerators that the engine uses; 0 where that isn't known.
+        simulator_url: base URL of the server under test, for the embedded engine's own meter.
+
+    Raises:
+        RefusedError: this version or this machine doesn't have it.
+        UsageError: the accelerators asked for aren't there.
+    """
+    if power.source not in METERS:
+        raise RefusedError(
+            f"power.source: {power.source} isn't read by this version",
+            REFUSED.get(power.source, f"known meters: {', '.join(METERS)}"),
+        )
+    module, function = METERS[power.source].split(":")
+    opener: Opener = getattr(importlib.import_module(module), function)
+    return opener(power, gpus=gpus, count=count, simulator_url=simulator_url)

@@ -1,0 +1,93 @@
+"""Reads a meter in a thread of its own, at absolute deadlines."""
+
+import math
+import threading
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+
+from tokenwatt_site.method.samples import PowerSample
+from tokenwatt_site.power.meter import Meter, Now, now
+
+JOIN_S = 10.0
+"""How long ``stop`` waits for a reading that hangs; meters have timeouts of their own."""
+
+
+class Sampler:
+    """Samples of one meter, ``hz`` times a second from ``start`` to ``stop``.
+
+    Deadline k is at start + k/hz, however long readings take; deadlines that passed during one are
+    counted in ``skipped`` and never made up for. Samples can be looked at while it runs.
+    """
+
+    def __init__(
+        self,
+        meter: Meter,
+        hz: float,
+        *,
+        clock: Now = now,
+        wait: Callable[[float], bool] | None = None,
+    ) -> None:
+        """Prepare to read ``meter``; ``wait`` sleeps so many seconds and returns True to stop."""
+        self.meter = meter
+        self.hz = hz
+        self.skipped = 0
+        self.errors = 0
+        """Samples that carry an error."""
+        self._samples: list[PowerSample] = []
+        self._last: list[PowerSample] = []
+        self._clock = clock
+        self._stop = threading.Event()
+        self._wait = wait or self._stop.wait
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin, in a thread that doesn't keep the program alive."""
+        self._thread = threading.Thread(
+            target=self.run, name=f"meter-{self.meter.name}", daemon=True
+        )
+        self._thread.start()
+
+    def stop(self) -> list[PowerSample]:
+        """Take a last reading, so that a window that ends now is bracketed; return every sample."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(JOIN_S)
+        return list(self._samples)
+
+    def run(self) -> None:
+        """Read at every deadline until told to stop, then once more."""
+        start_s, k, stopped = self._clock(), 0, False
+        while not stopped:
+            self._read()
+            due = max(k + 1, math.floor((self._clock() - start_s) * self.hz) + 1)
+            self.skipped += due - k - 1
+            k = due
+            stopped = self._wait(max(0.0, start_s + k / self.hz - self._clock()))
+        self._read()
+
+    def between(self, start_s: float, end_s: float) -> list[PowerSample]:
+        """Return the samples of a time so far, edges included."""
+        taken = self._samples[:]
+        first = bisect_left(taken, start_s, key=_time)
+        return taken[first : bisect_right(taken, end_s, key=_time)]
+
+    def recent(self) -> list[PowerSample]:
+        """Return the last reading, one sample a device; empty before the first."""
+        return self._last
+
+    def _read(self) -> None:
+        began_s = self._clock()
+        try:
+            samples = self.meter.read()
+        except Exception:  # noqa: BLE001 - a meter that breaks is a gap, it must not end the run
+            middle_s = (began_s + self._clock()) / 2
+            samples = [
+                PowerSample(middle_s, device, error="meter_failed") for device in self.meter.devices
+            ]
+        self.errors += sum(sample.error is not None for sample in samples)
+        self._samples.extend(samples)
+        self._last = samples
+
+
+def _time(sample: PowerSample) -> float:
+    return sample.t_s
