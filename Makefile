@@ -49,8 +49,9 @@ types: env ## mypy and pyright, both strict
 schemas: env ## Write schemas/ from the models
 	$(BIN)/python -m tokenwatt_site.documents.schema schemas
 
-docs: env ## Write docs/spec.md from the models
+docs: env ## Write docs/spec.md and docs/commands.md from the code
 	$(BIN)/python -m tokenwatt_site.documents.reference docs/spec.md
+	$(BIN)/python -m tokenwatt_site.cli.reference docs/commands.md
 
 slow: env ## The tests that take minutes
 	$(BIN)/python -m pytest -m slow $(ARGS)

@@ -13,7 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from tests.support.shared import ROOT, require
+from tests.support.checkout import tracked
+from tests.support.shared import ROOT
 from tokenwatt_site.cli import COMMANDS
 
 PACKAGE = ROOT / "tokenwatt_site"
@@ -27,8 +28,8 @@ TOP_LEVEL = {
 }  # fmt: skip
 REQUIRED = TOP_LEVEL - {"benchmarks"}
 ROOMS = {
-    "accelerators", "accuracy", "cli", "documents", "drivers", "importers", "load", "method", "power",
-    "publish", "simulator",
+    "accelerators", "accuracy", "cli", "documents", "drivers", "importers", "load", "method",
+    "power", "publish", "simulator",
 }  # fmt: skip
 
 
@@ -45,13 +46,6 @@ def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield f"{name(path)}:{node.lineno} {node.name}", node
-
-
-def tracked() -> list[str]:
-    """Return the files that git knows, as paths below the root."""
-    command = [require("git"), "-c", "safe.directory=*", "-C", str(ROOT), "ls-files", "-z"]
-    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return [path for path in listed.split("\0") if path and (ROOT / path).is_file()]
 
 
 def test_no_module_is_longer_than_400_lines() -> None:
