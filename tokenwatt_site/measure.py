@@ -18,27 +18,32 @@ from tokenwatt_site import accelerators, power
 from tokenwatt_site.documents.hardware import known_hardware
 from tokenwatt_site.documents.run import Hardware, Run
 from tokenwatt_site.documents.spec import SimulatorOptions, Spec, SpecPower
-from tokenwatt_site.errors import Interrupted, RefusedError, UsageError
+from tokenwatt_site.errors import (
+    Interrupted,
+    InvalidMeasurement,
+    NoPassingRate,
+    RefusedError,
+    UsageError,
+)
 from tokenwatt_site.load.address import Address
 from tokenwatt_site.load.clock import RealClock
+from tokenwatt_site.load.connector import TcpConnector
 from tokenwatt_site.load.descriptors import raise_descriptors
 from tokenwatt_site.load.loop import new_loop
-from tokenwatt_site.load.player import TcpConnector
 from tokenwatt_site.load.preflight import ServerFacts, preflight
 from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.method import prose
 from tokenwatt_site.method.assemble import Resolved, primary_meter
-from tokenwatt_site.method.search import bounds
+from tokenwatt_site.method.search import Done, bounds, check_sweep
 from tokenwatt_site.method.workloads import workload_of
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.resources import resource
-from tokenwatt_site.session import Session, Setup, tail_s
+from tokenwatt_site.session import LEAD_S, SETTLE_S, Session, Setup, tail_s
 from tokenwatt_site.simulator.child import Child
 from tokenwatt_site.store import RunStore
 
 SIMULATOR = "simulator:"
-EXIT = {"proven": 0, "met": 0, "failed": 4, "no_rate": 4, "undecided": 5}
 Tell = Callable[[dict[str, Any]], None]
 
 
@@ -79,9 +84,8 @@ def plan(spec: Spec, options: Options) -> dict[str, Any]:
     _refuse(spec)
     address = None if spec.engine.endpoint == SIMULATOR else Address.of(spec.engine.endpoint)
     workload = workload_of(spec.workload)
-    few, many, best_min, worst_min = bounds(spec.sweep, spec.measurement)
+    cost = bounds(spec.sweep, spec.measurement, tail_s(spec) + LEAD_S + SETTLE_S)
     meter = primary_meter(spec)
-    tail_min = tail_s(spec) / 60
     folder = options.out.with_suffix("")
     names = [
         "schedule.json",
@@ -92,8 +96,8 @@ def plan(spec: Spec, options: Options) -> dict[str, Any]:
     return {
         "endpoint": address.url if address else "the embedded engine",
         "loopback": address.loopback if address else True,
-        "windows": [few, many],
-        "minutes": [best_min, worst_min + many * tail_min],
+        "windows": [cost.windows_min, cost.windows_max],
+        "minutes": [cost.minutes_best, cost.minutes_worst],
         "limits": prose.promise(spec),
         "workload": workload.describe(),
         "search": "given rates"
@@ -131,7 +135,14 @@ def measure(spec: Spec, options: Options, tell: Tell) -> Result:
         session = Session(spec, setup)
         _play(session, options.out)
     assert session.done is not None  # noqa: S101 - the search has answered
-    return Result(session.document(), options.out, EXIT[session.done.word])
+    return Result(session.document(), options.out, exit_code(session.done))
+
+
+def exit_code(done: Done) -> int:
+    """Return 0 for a confirmed rate, 5 where windows or a meter are invalid, else 4."""
+    if done.invalid:
+        return InvalidMeasurement.exit_code
+    return 0 if done.word == "met" else NoPassingRate.exit_code
 
 
 def _play(session: Session, out: Path) -> None:
@@ -148,10 +159,7 @@ def _play(session: Session, out: Path) -> None:
 
 def _refuse(spec: Spec) -> None:
     """Refuse by name what the spec may say and this version doesn't do."""
-    if spec.sweep.strategy == "adaptive":
-        raise RefusedError(
-            "sweep.strategy: adaptive isn't in this version", "use ladder, or leave it out"
-        )
+    check_sweep(spec.sweep)
     if spec.hosts:
         raise RefusedError(
             "hosts: several hosts aren't in this version", "measure one host, with `power`"
@@ -243,7 +251,7 @@ def _setup(
         prompts=PromptMaker.of(spec, facts),
         resolved=resolved,
         clock=RealClock(),
-        connect=TcpConnector(target),
+        connect=TcpConnector(target.address),
         wall=time.time,
         samplers=samplers,
         store=store,

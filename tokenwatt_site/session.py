@@ -13,7 +13,8 @@ from typing import Any
 from tokenwatt_site.documents.run import Run
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.load.clock import Clock
-from tokenwatt_site.load.player import Connector, Played, play
+from tokenwatt_site.load.connector import Connector
+from tokenwatt_site.load.player import Played, play
 from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.method.assemble import Resolved, assemble
@@ -25,7 +26,7 @@ from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.method.schedule import Schedule, poisson_schedule
 from tokenwatt_site.method.search import Done, Measured, Probe, next_probe
 from tokenwatt_site.method.series import series
-from tokenwatt_site.method.window import Window, judge, window_length_s
+from tokenwatt_site.method.window import Window, judge
 from tokenwatt_site.method.workloads import workload_of
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.store import RunStore
@@ -87,15 +88,14 @@ class Session:
 
     async def measure(self, probe: Probe) -> None:
         """Play one window, judge it, append its evidence and remember its verdict."""
-        length_s = window_length_s(probe.window_s, probe.rate_rps, probe.min_requests)
-        schedule = self.draw(probe, length_s)
-        self.setup.prompts.begin(probe.index)
+        schedule = self.draw(probe)
+        self.setup.prompts.begin(probe.index, schedule.input_tokens)
         started, wall_s = self.stamp(), self.setup.wall()
         begin_s = self.setup.clock.now()
         t0_s = begin_s + LEAD_S
         w0_s = t0_s + probe.warmup_s
         window = Window(
-            probe.index, probe.phase, probe.rate_rps, w0_s, w0_s + length_s, probe.warmup_s
+            probe.index, probe.phase, probe.rate_rps, w0_s, w0_s + probe.window_s, probe.warmup_s
         )
         self._event("window", index=probe.index, phase=probe.phase, rate_rps=probe.rate_rps)
         watch = Watch(
@@ -115,14 +115,16 @@ class Session:
             t0_s,
         )
         drift_pct = self._drift_pct(wall_s, begin_s)
+        for reason, words in played.messages.items():
+            self.setup.tell({"event": "note", "about": f"failed ({reason})", "text": words})
         await asyncio.sleep(self.setup.settle_s)
         self._keep(probe, self._account(window, played, t0_s, (started, drift_pct)))
 
-    def draw(self, probe: Probe, length_s: float) -> Schedule:
+    def draw(self, probe: Probe) -> Schedule:
         """Draw a window's whole load: warm-up, window, arrivals until the last verdict is due."""
         seed = derive_seed(self.spec.workload.seed, "schedule", probe.index)
         workload = workload_of(self.spec.workload)
-        horizon_s = probe.warmup_s + length_s + tail_s(self.spec)
+        horizon_s = probe.warmup_s + probe.window_s + tail_s(self.spec)
         schedule = poisson_schedule(workload, probe.rate_rps, horizon_s, seed)
         self._schedules.append(
             {
@@ -166,9 +168,9 @@ class Session:
         if window.phase != "search" and any(not m.energy.valid for m in meters[:1]):
             reasons.append("METER")
         client = {
-            "lag_p99_ms": _ms(stats.lag_p99_s),
-            "lag_max_ms": _ms(stats.lag_max_s),
-            "gap_cv": stats.gap_cv,
+            "lag_p99_ms": _ms(stats.client.lag_p99_s),
+            "lag_max_ms": _ms(stats.client.lag_max_s),
+            "gap_cv": stats.client.gap_cv,
             "cpu_share": played.cpu_s / max(played.t_end_s - played.t0_s, 1e-9),
             "loop_stall_max_ms": _ms(played.loop_stall_max_s),
             "clock_drift_pct": drift_pct,
@@ -199,7 +201,8 @@ class Session:
     def _keep(self, probe: Probe, measured: MeasuredWindow) -> None:
         window = measured.window
         self.windows.append(measured)
-        self.history.append(Measured(probe, measured.stats.passed, measured.valid))
+        stats = measured.stats
+        self.history.append(Measured(probe, stats.passed, measured.valid, stats.undecided_n))
         record = window_record(measured)
         energy = record.get("energy") or {}
         self.setup.tell(
