@@ -155,10 +155,15 @@ def _walk(sweep: SpecSweep, repeats: int) -> _Walk:
 
 
 def _listed(rates: Iterable[float], repeats: int) -> _Walk:
-    """Measure just these rates, upwards, each until it fails or all of its windows passed."""
-    best = None
+    """Measure just these rates, upwards, each until it fails or all of its windows passed.
+
+    A pass above a rate that failed is luck, and not the answer.
+    """
+    best, failed = None, False
     for rate in sorted({float(rate) for rate in rates}):
-        if (yield from _holds("rate", rate, repeats)):
+        last = yield from _hold("rate", rate, repeats)
+        failed = failed or not (last.passed or last.undecided)
+        if last.passed and not failed:
             best = rate
     return best
 
@@ -170,14 +175,14 @@ def _ladder(sweep: SpecSweep, repeats: int) -> _Walk:
     if not bracket.passed:
         return None
     top = bracket.passed[-1]
-    if (yield from _holds("confirm", top, repeats)):
+    if (yield from _hold("confirm", top, repeats)).passed:
         return top
     if sweep.confirm == "bisect":
         floor = _floor(sweep, bracket.passed)
         return (yield from _confirm_between(floor, top, sweep.confirm_steps, repeats))
     for _ in range(sweep.max_backoffs):
         top *= sweep.backoff
-        if (yield from _holds("confirm", top, repeats)):
+        if (yield from _hold("confirm", top, repeats)).passed:
             return top
     return None
 
@@ -222,15 +227,15 @@ def _try(rate_rps: float, bracket: _Bracket) -> _Steps:
         bracket.failed = rate_rps
 
 
-def _holds(
+def _hold(
     phase: Phase, rate_rps: float, repeats: int
-) -> Generator[tuple[Phase, float], Measured, bool]:
-    """Measure full windows at one rate until one fails; tell whether all of them passed."""
-    for _ in range(repeats):
-        verdict = yield phase, rate_rps
-        if not verdict.passed:
-            return False
-    return True
+) -> Generator[tuple[Phase, float], Measured, Measured]:
+    """Measure full windows at one rate until one doesn't pass; return the last."""
+    verdict = yield phase, rate_rps
+    for _ in range(repeats - 1):
+        if verdict.passed:
+            verdict = yield phase, rate_rps
+    return verdict
 
 
 def _confirm_between(low: float, high: float, steps: int, repeats: int) -> _Walk:
@@ -238,7 +243,7 @@ def _confirm_between(low: float, high: float, steps: int, repeats: int) -> _Walk
     best = None
     for _ in range(steps):
         rate = math.sqrt(low * high)
-        if (yield from _holds("confirm", rate, repeats)):
+        if (yield from _hold("confirm", rate, repeats)).passed:
             best = low = rate
         else:
             high = rate
@@ -270,24 +275,26 @@ def _probe(phase: Phase, rate_rps: float, index: int, measurement: SpecMeasureme
 def _answer(history: Sequence[Measured], sweep: SpecSweep, rate_rps: float | None) -> Done:
     low, high = _ends(history)
     if rate_rps is not None:
-        kept = fmt(rate_rps, "rps")
-        text = f"every confirm window at {kept} kept both limits"
+        text = f"every full window at {_rate(rate_rps)} kept both limits"
         if high is None:
             text += "; no higher rate was measured, so the boundary lies above"
         return Done("met", rate_rps, low, high, text)
-    tried = fmt(min(m.probe.rate_rps for m in history), "rps")
-    if history[-1].undecided:
-        text = f"fewer than {MIN_REQUESTS} requests came in the longest window at {tried}"
+    if high is None:
+        text = f"the windows held fewer than {MIN_REQUESTS} requests, too few for a verdict"
         return Done("undecided", None, low, high, text)
-    text = f"no rate kept both limits in all of its windows; the lowest tried was {tried}"
+    text = f"no rate kept both limits in every window; the lowest that failed was {_rate(high)}"
     return Done("failed" if sweep.rates is not None else "no_rate", None, low, high, text)
 
 
 def _invalid(history: Sequence[Measured], last: Measured) -> Done:
     low, high = _ends(history)
-    rate = fmt(last.probe.rate_rps, "rps")
-    text = f"the window at {rate} was invalid twice, so it says nothing about the server"
+    rate = _rate(last.probe.rate_rps)
+    text = f"the window at {rate} was invalid twice: it says nothing about the server"
     return Done("undecided", None, low, high, text, invalid=True)
+
+
+def _rate(rate_rps: float) -> str:
+    return str(fmt(rate_rps, "rps"))
 
 
 def _ends(history: Sequence[Measured]) -> tuple[float | None, float | None]:

@@ -123,6 +123,25 @@ def test_listed_rates_are_measured_upwards_once_each_until_they_fail() -> None:
     assert (done.word, done.rate_rps, done.hi_rps) == ("met", 4.0, 8.0)
 
 
+def test_a_pass_above_a_rate_that_failed_is_luck() -> None:
+    def server(probe: Probe) -> Measured:
+        return Measured(probe, passed=probe.rate_rps != 3, valid=True)
+
+    history, done = search(server, SpecSweep(rates=[2, 3, 4]))
+    assert rates(history, "rate") == [2, 2, 3, 4, 4]
+    assert (done.rate_rps, done.lo_rps, done.hi_rps) == (2.0, 2.0, 3.0)
+
+
+def test_a_listed_rate_with_too_few_requests_is_passed_over() -> None:
+    def server(probe: Probe) -> Measured:
+        few = probe.rate_rps < 1
+        return Measured(probe, passed=not few, valid=True, undecided=few)
+
+    history, done = search(server, SpecSweep(rates=[0.01, 4]))
+    assert rates(history, "rate") == [0.01, 4, 4]
+    assert (done.word, done.rate_rps, done.hi_rps) == ("met", 4.0, None)
+
+
 def test_listed_rates_that_all_fail_report_none() -> None:
     _, done = search(able(1), SpecSweep(rates=[2, 3]))
     assert (done.word, done.rate_rps) == ("failed", None)
