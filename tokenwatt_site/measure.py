@@ -29,8 +29,9 @@ from tokenwatt_site.load.address import Address
 from tokenwatt_site.load.clock import RealClock
 from tokenwatt_site.load.connector import TcpConnector
 from tokenwatt_site.load.descriptors import raise_descriptors
+from tokenwatt_site.load.facts import ServerFacts
 from tokenwatt_site.load.loop import new_loop
-from tokenwatt_site.load.preflight import ServerFacts, preflight
+from tokenwatt_site.load.preflight import preflight
 from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.method import prose
@@ -248,10 +249,12 @@ def _setup(
     )
     return Setup(
         target=target,
-        prompts=PromptMaker.of(spec, facts),
+        prompts=PromptMaker(
+            spec.workload.seed, spec.model.vocab_size if facts.ids_ok else None, facts.calibration
+        ),
         resolved=resolved,
         clock=RealClock(),
-        connect=TcpConnector(target.address),
+        connect=TcpConnector(target),
         wall=time.time,
         samplers=samplers,
         store=store,
