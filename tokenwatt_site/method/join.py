@@ -51,7 +51,7 @@ def join(sources: Sequence[Source], wishes: Wishes) -> Run:
         UsageError: no baseline or several, a run of several configurations, or runs that promise
             or measure different things.
     """
-    ordered = _baseline_first(sources)
+    ordered = in_order(sources)
     base = ordered[0]
     for other in ordered[1:]:
         _comparable(base, other)
@@ -68,7 +68,17 @@ def join(sources: Sequence[Source], wishes: Wishes) -> Run:
     return doors.parse_run(data, "the joined document")
 
 
-def _baseline_first(sources: Sequence[Source]) -> list[Source]:
+def key_of(index: int) -> str:
+    """Return the key at a place of the document: baseline, candidate, then candidate-2 and on."""
+    return "baseline" if not index else "candidate" + (f"-{index}" if index > 1 else "")
+
+
+def in_order(sources: Sequence[Source]) -> list[Source]:
+    """Return the sources with the baseline first.
+
+    Raises:
+        UsageError: no baseline or several, or a run of several configurations.
+    """
     for source in sources:
         if len(source.run.configs) != 1:
             raise UsageError(
@@ -115,7 +125,7 @@ def _config(base: Source, source: Source, index: int) -> dict[str, Any]:
     """Return a configuration with its place in the document and what is its own."""
     top, data = doors.dump(base.run), doors.dump(source.run)
     config: dict[str, Any] = data["configs"][0]
-    config["key"] = "baseline" if not index else "candidate" + (f"-{index}" if index > 1 else "")
+    config["key"] = key_of(index)
     config["source_sha256"] = source.sha256
     for key in _OWN:
         if index and data.get(key) is not None and data[key] != top.get(key):

@@ -160,8 +160,12 @@ class Output:
 
     def _write(self, name: str, data: bytes) -> None:
         place = self.staging / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(data)
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data)
+        except OSError as error:
+            error.filename = self.out / name  # a full disk doesn't name the file
+            raise
 
     def swap(self, staged: Staged) -> None:
         """Put the new site in the old one's place; nothing to do where they are the same."""
