@@ -104,11 +104,12 @@ def spec_of(run: Run, config: Config) -> Spec:
 def throttle_samples(run: Run, config: Config) -> tuple[int, int] | None:
     """Return the throttled and all device-samples of the confirm windows.
 
-    None where the sampling rate isn't known, or several reasons were counted: they overlap, so
-    that their sum isn't a number of samples.
+    None where the sampling rate isn't known, where nothing was counted (a meter that can't read
+    throttling counts nothing either), and where several reasons were: they overlap, so that their
+    sum isn't a number of samples.
     """
     hz, spec = power_of(run, config).sampling_hz, spec_of(run, config)
-    if hz is None or len(config.throttle_counts) > 1 or config.throttle_share_pct is not None:
+    if hz is None or len(config.throttle_counts) != 1 or config.throttle_share_pct is not None:
         return None
     count = hardware_of(run, config).count
     total = round(count * spec.measurement.window_s * hz * config.repeats)

@@ -1,0 +1,111 @@
+"""What was asked and what ran: two lists of facts and the engine's arguments."""
+
+from dataclasses import dataclass
+
+from tokenwatt_site import units
+from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.method.derived import hardware_of, software_of, spec_of
+from tokenwatt_site.publish.views.headline import Source
+from tokenwatt_site.publish.views.power import Row
+
+
+@dataclass(frozen=True, slots=True)
+class SetupView:
+    """The section on the configuration."""
+
+    ran: tuple[Row, ...]
+    asked: tuple[Row, ...]
+    kernels: str
+    summary: str
+
+
+def setup_view(source: Source) -> SetupView:
+    """Return the configuration's facts."""
+    kernels = software_of(source.run, source.config).kernels
+    return SetupView(tuple(_ran(source)), tuple(_asked(source)), kernels, source.run.summary)
+
+
+def _ran(source: Source) -> list[Row]:
+    run, config = source.run, source.config
+    hardware, software = hardware_of(run, config), software_of(run, config)
+    model = config.model or run.model
+    accelerator = hardware.accelerator
+    if hardware.count:
+        accelerator = f"{hardware.count} × {hardware.accelerator}"
+    if hardware.rated_bw_tbs_per_gpu:
+        accelerator += f", {units.significant(hardware.rated_bw_tbs_per_gpu)} TB/s each"
+    rows = [
+        Row("Accelerator", accelerator),
+        Row("Driver", hardware.driver),
+        Row("Host", hardware.host.rstrip(" ,;:-–")),
+        Row("Engine", f"{software.engine} {software.engine_version}".strip()),
+        Row("Model", ", ".join(filter(None, [model.name, model.shape]))),
+        Row("Precision", model.quantization),
+        Row("Parallelism", model.parallelism),
+    ]
+    if config.tokens is not None:
+        rows.append(Row("Mean tokens", _tokens(source)))
+    if config.mean_concurrency is not None:
+        rows.append(Row("Mean in flight", units.number(float(config.mean_concurrency), "count")))
+    if config.client is not None:
+        rows.append(Row("Load generator", _client(source)))
+    return rows
+
+
+def _tokens(source: Source) -> str:
+    tokens = source.config.tokens
+    if tokens is None:
+        return ""
+    pairs = (("in", tokens.input), ("out", tokens.output))
+    known = [f"{units.fixed(float(v), 0)} {name}" for name, v in pairs if v is not None]
+    return ", ".join([*known, *([f"counted from {tokens.source}"] if tokens.source else [])])
+
+
+def _client(source: Source) -> str:
+    client = source.config.client
+    if client is None:
+        return ""
+    parts = []
+    if client.lag_p99_ms is not None:
+        parts.append(f"send lag p99 {units.number(float(client.lag_p99_ms), 'ms')} ms")
+    if client.gap_cv is not None:
+        parts.append(f"gap CV {units.significant(client.gap_cv, 3)}")
+    if client.cpu_share is not None:
+        parts.append(f"{units.number(100 * client.cpu_share, 'pct')} % CPU")
+    return ", ".join(parts)
+
+
+def _asked(source: Source) -> list[Row]:
+    run, spec = source.run, spec_of(source.run, source.config)
+    seed = f", seed {spec.workload.seed}" if run.workload.trace else f"seed {spec.workload.seed}"
+    rows = [
+        Row("Trace", f"{run.workload.trace or ''}{seed}"),
+        Row("Input tokens", run.workload.input_tokens),
+        Row("Output tokens", run.workload.output_tokens),
+        Row("Arrival", run.workload.arrival),
+        Row("Sweep", _sweep(spec)),
+        Row("Confirm", _confirm(spec)),
+    ]
+    if spec.accuracy is not None:
+        name = run.accuracy.suite if run.accuracy else spec.accuracy.name
+        questions = f"{spec.accuracy.limit} questions" if spec.accuracy.limit else "all questions"
+        rows.append(Row("Accuracy", f"{name}, {questions}, {spec.accuracy.scorer}"))
+    return rows
+
+
+def _sweep(spec: Spec) -> str:
+    sweep = spec.sweep
+    if sweep.rates:
+        return "at " + ", ".join(units.significant(rate) for rate in sweep.rates) + " requests/s"
+    start = units.number(float(sweep.start_rps), "rps")
+    window = units.duration_text(float(spec.measurement.search_window_s))
+    return (
+        f"from {start} requests/s, × {units.significant(sweep.growth)}, "
+        f"{sweep.bisect_steps} bisections of {window}"
+    )
+
+
+def _confirm(spec: Spec) -> str:
+    m = spec.measurement
+    window = f"{units.significant(m.window_s)} s"
+    return f"{m.repeats} × {window} after {units.significant(m.warmup_s)} s of warm-up"
