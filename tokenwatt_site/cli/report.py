@@ -20,7 +20,9 @@ together; the message names the field.
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--title", help="The document's title. Default: the baseline's.")
 @click.option(
-    "--id", "run_id", help="The document's id, part of its address. Default: the baseline's."
+    "--id",
+    "run_id",
+    help="The document's id, part of its address. Default: the name of --out, or the baseline's.",
 )
 @click.option("--summary", help="The document's summary. Default: the baseline's.")
 @click.option(

@@ -1,10 +1,10 @@
 """What is wrong with content: collected, so that one build tells all of it at once."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tokenwatt_site.errors import DocumentError
+from tokenwatt_site.errors import DocumentError, FindingsError
 
 _SHOWN = 20
 
@@ -31,17 +31,20 @@ class Problem:
         return f"{self.text}\n  next: {self.hint}" if self.hint else self.text
 
 
-def raise_errors(problems: Iterable[Problem], *, strict: bool) -> None:
+def raise_errors(problems: Sequence[Problem], *, strict: bool) -> None:
     """Stop the build if something is an error, or anything at all when ``strict``.
 
     Raises:
-        DocumentError: with one line a problem.
+        DocumentError: there are errors; one line each.
+        FindingsError: there are warnings only, and ``strict``.
     """
-    fatal = [each for each in problems if strict or each.severity == "error"]
+    errors = [each for each in problems if each.severity == "error"]
+    fatal = errors or (list(problems) if strict else [])
     if not fatal:
         return
     lines = [each.text for each in fatal[:_SHOWN]]
     if len(fatal) > _SHOWN:
         lines.append(f"… and {len(fatal) - _SHOWN} more")
     hint = next((each.hint for each in fatal if each.hint), "mend the file")
-    raise DocumentError("\n".join(lines), f"{hint}; the site is as it was")
+    kind = DocumentError if errors else FindingsError
+    raise kind("\n".join(lines), f"{hint}; the site is as it was")

@@ -1,5 +1,6 @@
 """Runs to one document for publishing, with their evidence copied beside it."""
 
+import dataclasses
 import hashlib
 import re
 import shutil
@@ -41,15 +42,15 @@ def report(paths: tuple[Path, ...], wishes: Wishes, out: Path | None, *, force: 
     Args:
         paths: the runs, one of them a baseline.
         wishes: what the author says of the result.
-        out: the document; None means ``content/runs/<id>.json``, or ``./<id>.json`` where there is
-            no ``content`` folder.
+        out: the document, whose name is also its id unless ``wishes`` say another; None means
+            ``content/runs/<id>.json``, or ``./<id>.json`` where there is no ``content`` folder.
         force: replace a document that exists.
 
     Raises:
         UsageError: an id or output that can't be used, or runs that can't be joined.
         DocumentError: a run or its evidence can't be read, or isn't what it says.
     """
-    if wishes.id is not None and not (_SLUG.fullmatch(wishes.id) and len(wishes.id) <= _MAX_ID):
+    if wishes.id is not None and not _is_id(wishes.id):
         raise UsageError(
             f"--id {wishes.id!r} isn't an id: lower-case letters, digits, single . and - between, "
             f"at most {_MAX_ID}",
@@ -58,8 +59,9 @@ def report(paths: tuple[Path, ...], wishes: Wishes, out: Path | None, *, force: 
     read = {str(path): _read(path) for path in paths}
     _twice(paths, [source.sha256 for source in read.values()])
     ordered = in_order(list(read.values()))
-    run_id = wishes.id or ordered[0].run.id
-    target = out or _default_out(run_id)
+    if wishes.id is None and out is not None and _is_id(out.stem):
+        wishes = dataclasses.replace(wishes, id=out.stem)
+    target = out or _default_out(wishes.id or ordered[0].run.id)
     _claim(target, paths, force=force)
     copies: list[_Copy] = []
     moved: list[Source] = []
@@ -73,6 +75,10 @@ def report(paths: tuple[Path, ...], wishes: Wishes, out: Path | None, *, force: 
     joined = join(moved, wishes)
     _write(target, joined, copies)
     return Reported(target, joined, len(copies))
+
+
+def _is_id(text: str) -> bool:
+    return len(text) <= _MAX_ID and _SLUG.fullmatch(text) is not None
 
 
 def _read(path: Path) -> Source:

@@ -58,6 +58,14 @@ def test_into_content_where_there_is_one() -> None:
     assert load_run(done.out)[0].id == "my-id"
 
 
+def test_the_files_name_is_the_id_where_none_is_given() -> None:
+    assert report((measured("mine"),), Wishes(), Path("a/my-run.json"), force=False).run.id == (
+        "my-run"
+    )
+    done = report((Path("runs/mine.json"),), Wishes(), Path("My run.json"), force=False)
+    assert done.run.id == "sim-llama-70b-h200x4-bf16kv"
+
+
 def test_two_runs_each_with_its_evidence() -> None:
     paths = (measured("fast", "candidate", b"other rows"), measured("base"))
     run, _ = load_run(report(paths, Wishes(id="ab"), None, force=False).out)
