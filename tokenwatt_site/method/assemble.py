@@ -64,7 +64,7 @@ def assemble(
         "title": title,
         "published": None,
         "summary": "",
-        "hardware": doors.dump(resolved.hardware),
+        "hardware": resolved.hardware.model_dump(mode="json", exclude_none=True),
         "software": {
             "engine": spec.engine.name,
             "engine_version": resolved.engine_version,
@@ -75,7 +75,7 @@ def assemble(
             "quantization": prose.quantization(spec),
             "parallelism": prose.parallelism(spec),
         },
-        "slo": doors.dump(spec.slo) or spec.slo.model_dump(mode="json"),
+        "slo": spec.slo.model_dump(mode="json"),
         "workload": _workload(spec),
         "power": _power(spec, resolved, reported),
         "accuracy": _gate(spec),
@@ -98,7 +98,7 @@ def assemble(
         "missing": missing,
         "verdict": _verdict(done),
         "search": _search(windows, done),
-        "evidence": [doors.dump(each) for each in evidence],
+        "evidence": [each.model_dump(mode="json") for each in evidence],
     }
     if document["variance_band_pct"] is None:
         missing["/variance_band_pct"] = _why(

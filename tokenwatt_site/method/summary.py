@@ -18,7 +18,12 @@ def summary(spec: Spec, document: dict[str, Any], notes: tuple[str, ...] = ()) -
     """
     config = document["configs"][0]
     parts = [_where(document), _workload(document), _outcome(spec, document, config)]
-    parts += [_windows(document, config), _throttled(config), _energy(config), *notes]
+    parts += [_windows(document, config), _throttled(config), _energy(config)]
+    parts += (
+        [f"Noted before the load: {'; '.join(note.rstrip('.') for note in notes)}."]
+        if notes
+        else []
+    )
     return " ".join(part for part in parts if part)
 
 
@@ -30,13 +35,14 @@ def not_covered(spec: Spec, *, simulated: bool) -> list[str]:
     meters = spec.power if isinstance(spec.power, list) else [spec.power]
     sources = {meter.source for meter in meters if meter is not None} - {"none"}
     if not sources:
-        gaps.append("Power and energy: no meter was asked for")
+        gaps.append("Power and energy: no meter is read")
     elif sources <= {"board", "simulated", "amd"}:
         gaps.append("Whole-node power: the meter sees the accelerator boards only")
     if spec.accuracy is None:
         gaps.append("Accuracy: no check was asked for")
     gaps.append("Prompt caching: every prompt is new")
-    return gaps
+    said = {line.partition(":")[0].strip().lower() for line in spec.not_covered}
+    return [gap for gap in gaps if gap.partition(":")[0].lower() not in said]
 
 
 def _where(document: dict[str, Any]) -> str:
@@ -76,7 +82,8 @@ def _outcome(spec: Spec, document: dict[str, Any], config: dict[str, Any]) -> st
     )
     return (
         f"{within} the server kept {config['rate_rps']:.4g} requests/s: "
-        f"{config['goodput_tok_s']:,.0f} output and about {config['input_tok_s']:,.0f} input tokens per second."
+        f"{config['goodput_tok_s']:,.0f} output and about "
+        f"{config['input_tok_s']:,.0f} input tokens per second."
     )
 
 
