@@ -30,6 +30,8 @@ class RequestTrace:
     t_send_s: float | None = None
     """First byte written."""
     events_s: "array[float]" = field(default_factory=_stamps)
+    t_answer_s: float | None = None
+    """The first token event that carried the answer itself rather than reasoning."""
     event_tokens: list[int] | None = None
     """Tokens of each event, where the server tells them."""
     n_output: int | None = None

@@ -1,0 +1,167 @@
+"""What the chunks of both streaming dialects share: usage, finish, errors, token counts.
+
+Real servers disagree on nearly all of it: usage comes in a last chunk without choices, in the last
+chunk with one, in every chunk, or once a choice; the finish comes with a token or alone; a batch
+comes as a list of chunks in one event.
+"""
+
+import json
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Any, TypeGuard
+
+from tokenwatt_site.method.outcome import WHOLE, StreamFacts
+
+_decode = json.JSONDecoder().decode
+_LONGEST_WORD = 32
+_LONGEST_MESSAGE = 300
+_WORDS = ("error", "message", "detail", "msg")
+
+
+class Carried(Enum):
+    """What the delta of a choice carries."""
+
+    NOTHING = 0
+    BLANK = 1  # empty text: a token that decodes to "", unless the chunk ends the choice
+    REASONING = 2
+    ANSWER = 3
+
+
+def read_event(
+    name: bytes, data: bytes, facts: StreamFacts, carried: Callable[[dict[str, Any]], Carried]
+) -> int | None:
+    """Take in one event; return its tokens (-1 unknown), or None if it is no token event."""
+    if name == b"error":
+        facts.error = True
+    data = data.strip()
+    if not data:
+        return None
+    if data == b"[DONE]":
+        facts.done = True
+        return None
+    try:
+        chunk = _decode(str(data, "utf-8"))
+    except (ValueError, RecursionError):
+        facts.malformed = True
+        facts.message = facts.message or "an event that is no JSON"
+        return None
+    if name == b"error":
+        facts.message = facts.message or error_message(chunk)
+    if is_dict(chunk):
+        return _read_chunk(chunk, facts, carried)
+    told = [_read_chunk(part, facts, carried) for part in dicts(chunk)]
+    return _sum([tokens for tokens in told if tokens is not None])
+
+
+def _read_chunk(
+    chunk: dict[str, Any], facts: StreamFacts, carried: Callable[[dict[str, Any]], Carried]
+) -> int | None:
+    if chunk.get("error") or chunk.get("object") == "error":
+        facts.error = True
+        facts.message = facts.message or error_message(chunk)
+    usage = chunk.get("usage")
+    count = _read_usage(usage, facts) if is_dict(usage) else None
+    choices = dicts(chunk.get("choices"))
+    if len(choices) != 1 and count is not None:
+        facts.usage[WHOLE] = count
+        count = None
+    told = [_read_choice(choice, count, facts, carried(choice)) for choice in choices]
+    return _sum([tokens for tokens in told if tokens is not None])
+
+
+def _read_choice(
+    choice: dict[str, Any], count: int | None, facts: StreamFacts, carried: Carried
+) -> int | None:
+    told = choice.get("index")
+    index = told if _is_count(told) else 0
+    facts.choices = max(facts.choices, index + 1)
+    finish = choice.get("finish_reason")
+    if isinstance(finish, str) and finish:
+        facts.finish = finish[:_LONGEST_WORD]
+    before = facts.usage.get(index)
+    if count is not None:
+        facts.usage[index] = count
+    rise = count - before if count is not None and before is not None else 0
+    if carried is Carried.NOTHING or (carried is Carried.BLANK and finish):
+        if rise <= 0:
+            return None
+    elif carried is not Carried.REASONING:
+        facts.answered = True
+    facts.events += 1
+    if before is None and facts.events == 1:
+        rise = count or 0  # the first token event says how many tokens it holds
+        before = 0 if count is not None else None
+    return _tell(choice, facts, rise if count is not None and before is not None else -1)
+
+
+def _tell(choice: dict[str, Any], facts: StreamFacts, by_usage: int) -> int:
+    """Return the tokens of a token event: by ids, logprobs or the rise of the usage; else -1."""
+    ids = choice.get("token_ids")
+    if not ids:
+        logprobs = choice.get("logprobs")
+        if is_dict(logprobs):
+            ids = logprobs.get("content") or logprobs.get("tokens")
+    if not _is_list(ids) or not ids:
+        facts.ids_missing = True
+        return by_usage
+    facts.ids += len(ids)
+    return len(ids)
+
+
+def _read_usage(usage: dict[str, Any], facts: StreamFacts) -> int | None:
+    prompt = usage.get("prompt_tokens")
+    if _is_count(prompt):
+        facts.prompt_tokens = prompt
+    details = usage.get("prompt_tokens_details")
+    cached = details.get("cached_tokens") if is_dict(details) else None
+    cached = usage.get("prompt_cache_hit_tokens") if cached is None else cached
+    if _is_count(cached):
+        facts.cached_tokens = cached
+    count = usage.get("completion_tokens")
+    return count if _is_count(count) else None
+
+
+def error_message(body: Any) -> str:
+    """Return a server's words about an error, from any of the usual shapes; one line, cut.
+
+    >>> error_message({"error": {"message": "no such model"}})
+    'no such model'
+    """
+    value: Any = body
+    while is_dict(value) or _is_list(value):
+        inner: Iterable[Any] = map(value.get, _WORDS) if is_dict(value) else value
+        value = next(filter(None, inner), None)
+    text = "" if value is None else str(value)[:_LONGEST_MESSAGE]
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def parsed(text: str) -> Any:
+    """Return what a JSON text means, or the text itself where it is no JSON."""
+    try:
+        return _decode(text)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _sum(told: list[int]) -> int | None:
+    if not told:
+        return None
+    return -1 if -1 in told else sum(told)
+
+
+def dicts(value: Any) -> list[dict[str, Any]]:
+    """Return the objects of a JSON array; none where the value is no array."""
+    return [item for item in value if is_dict(item)] if _is_list(value) else []
+
+
+def is_dict(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Tell whether a JSON value is an object."""
+    return isinstance(value, dict)
+
+
+def _is_list(value: Any) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def _is_count(value: Any) -> TypeGuard[int]:
+    return type(value) is int and 0 <= value < 2**53
