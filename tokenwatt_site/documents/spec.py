@@ -195,7 +195,7 @@ class SpecSweep(Strict):
 class SpecAccuracy(Strict):
     """The accuracy check that a run carries."""
 
-    suite: str = key(phase="accuracy", since="accuracy")
+    suite: str = key(phase="report")
     """Path of a JSONL file of questions and answers."""
     name: str = key("", phase="report")
     """The suite's name for readers; empty takes the file's name."""
@@ -255,7 +255,7 @@ class SpecPower(Strict):
     """Program and arguments that print a reading; run without a shell."""
     field: str | None = key(None, phase="power", since="remote meters")
     """Field of a JSON reading."""
-    scope: Scope | None = key(None, phase="power", since="remote meters")
+    scope: Scope | None = key(None, phase="power")
     """What the meter includes, where it can't say so itself."""
     unit: str | None = key(None, phase="power", since="remote meters")
     """Unit of the reading: W, kW, mW, J, kWh."""

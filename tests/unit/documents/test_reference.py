@@ -12,42 +12,44 @@ from tokenwatt_site.documents import spec as models
 from tokenwatt_site.documents.reference import Key, keys, reference
 
 PACKAGE = ROOT / "tokenwatt_site"
+KEYS = keys()
+TEXT = reference()
 
 
 def test_docs_spec_is_that_of_the_models() -> None:
     """Stale: run `make docs`."""
-    assert (ROOT / "docs" / "spec.md").read_text(encoding="utf-8") == reference()
+    assert (ROOT / "docs" / "spec.md").read_text(encoding="utf-8") == TEXT
 
 
 def test_keys_of_the_seed_are_documented() -> None:
-    known = {key.path for key in keys()}
+    known = {key.path for key in KEYS}
     assert {"engine.endpoint", "sweep.backoff", "workload.seed", "measurement.window_s"} <= known
 
 
-@pytest.mark.parametrize("key", keys(), ids=lambda key: key.path)
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.path)
 def test_key_is_explained(key: Key) -> None:
     assert key.meaning.endswith(".")
-    assert f"| `{key.name}` |" in reference()
+    assert f"| `{key.name}` |" in TEXT
 
 
-@pytest.mark.parametrize("key", [key for key in keys() if not key.since], ids=lambda key: key.path)
+@pytest.mark.parametrize("key", [key for key in KEYS if not key.since], ids=lambda key: key.path)
 def test_key_is_read(key: Key) -> None:
     """Some module outside documents/ reads it; else it needs ``since`` in the model."""
     assert key.path in read_keys(), f"nothing reads {key.path}"
 
 
-@pytest.mark.parametrize("key", [key for key in keys() if key.since], ids=lambda key: key.path)
+@pytest.mark.parametrize("key", [key for key in KEYS if key.since], ids=lambda key: key.path)
 def test_key_of_a_later_capability_is_not_read_yet(key: Key) -> None:
-    """Once something reads it, ``since`` must go from the model."""
-    assert key.path not in read_keys()
+    """Once something acts on it, ``since`` must go from the model. Pages may show it before."""
+    assert key.path not in read_keys("publish")
 
 
 @cache
-def read_keys() -> frozenset[str]:
-    """Return the dotted paths of the keys that the package reads outside documents/."""
+def read_keys(*besides: str) -> frozenset[str]:
+    """Return the dotted paths of the keys that the package reads outside of documents/."""
     found: set[str] = set()
     for path in sorted(PACKAGE.rglob("*.py")):
-        if path.relative_to(PACKAGE).parts[0] != "documents":
+        if path.relative_to(PACKAGE).parts[0] not in {"documents", *besides}:
             found |= Reads(ast.parse(path.read_text(encoding="utf-8"))).found
     return frozenset(found)
 
@@ -56,7 +58,7 @@ def read_keys() -> frozenset[str]:
 def classes() -> dict[str, tuple[str, ...]]:
     """Return the sections of a spec that each model describes: SpecSweep -> ("sweep",)."""
     found: dict[str, list[str]] = {}
-    for key in keys():
+    for key in KEYS:
         for name in key.models:
             found.setdefault(name, []).append(key.path)
     return {"Spec": ("",)} | {name: tuple(sections) for name, sections in found.items()}
@@ -65,8 +67,8 @@ def classes() -> dict[str, tuple[str, ...]]:
 class Reads(ast.NodeVisitor):
     """Finds reads of spec keys in a module: ``….spec.sweep.growth``, or a name of a known section.
 
-    A name belongs to a section where it is annotated with the section's model, or was assigned from
-    an expression of that section. A read that only decides whether to refuse is none.
+    A name belongs to a section where it is annotated with the section's model, was assigned from an
+    expression of that section, or loops over one. A read that only decides on refusing is none.
     """
 
     def __init__(self, tree: ast.Module) -> None:
@@ -78,6 +80,27 @@ class Reads(ast.NodeVisitor):
     def visit_arg(self, node: ast.arg) -> None:
         if node.annotation is not None:
             self.learn(node.arg, tuple(annotated(node.annotation)))
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        if node.returns is not None:
+            self.learn(f"{node.name}()", tuple(annotated(node.returns)))
+        self.generic_visit(node)
+
+    def visit_For(self, node: ast.For) -> None:
+        self.loop(node)
+        self.generic_visit(node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        self.loop(node)
+        self.generic_visit(node)
+
+    def loop(self, node: ast.For | ast.comprehension) -> None:
+        """Learn the names of a loop; one that enumerates or zips belongs to what it goes over."""
+        call = node.iter
+        over = call.args if isinstance(call, ast.Call) and not self.sections(call) else [call]
+        for name in ast.walk(node.target):
+            if isinstance(name, ast.Name):
+                self.learn(name.id, tuple(s for each in over for s in self.sections(each)))
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         if isinstance(node.target, ast.Name):
@@ -106,7 +129,7 @@ class Reads(ast.NodeVisitor):
     def visit_Call(self, node: ast.Call) -> None:
         if isinstance(node.func, ast.Name) and node.func.id == "getattr":
             sections = self.sections(node.args[0])
-            self.found |= {key.path for key in keys() if key.section in sections}
+            self.found |= {key.path for key in KEYS if key.section in sections}
         self.generic_visit(node)
 
     def visit_MatchClass(self, node: ast.MatchClass) -> None:
@@ -124,23 +147,25 @@ class Reads(ast.NodeVisitor):
 
     def sections(self, node: ast.expr) -> tuple[str, ...]:
         """Return the sections that an expression stands for."""
-        if isinstance(node, ast.Name):
-            return self.names.get(node.id, ())
-        if isinstance(node, ast.Subscript):
-            return self.sections(node.value)
-        if isinstance(node, ast.Attribute):
-            if node.attr == "spec":
+        match node:
+            case ast.Name(id=name):
+                return self.names.get(name, ())
+            case ast.Call(func=ast.Name(id=name)):
+                return self.names.get(f"{name}()", ())
+            case ast.Attribute(attr="spec"):
                 return ("",)
-            inner = [f"{section}.{node.attr}".lstrip(".") for section in self.sections(node.value)]
-            return tuple(section for section in inner if section in known_sections())
-        if isinstance(node, ast.BoolOp):
-            return tuple(section for value in node.values for section in self.sections(value))
-        return ()
+            case ast.Attribute(value=value, attr=name):
+                inner = [f"{section}.{name}".lstrip(".") for section in self.sections(value)]
+                return tuple(section for section in inner if section in known_sections())
+            case _:
+                parts = (part for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr))
+                within = isinstance(node, ast.Subscript | ast.BoolOp | ast.IfExp | ast.List)
+                return tuple(s for part in parts for s in self.sections(part)) if within else ()
 
 
 @cache
 def known_sections() -> frozenset[str]:
-    return frozenset(key.section for key in keys())
+    return frozenset(key.section for key in KEYS)
 
 
 def annotated(node: ast.expr) -> Iterator[str]:
@@ -162,7 +187,7 @@ def test_reads_are_found_however_they_are_written() -> None:
         "    if spec.hosts:\n"
         "        raise RefusedError('hosts')\n"
     )
-    assert Reads(module).found & {key.path for key in keys()} == {
+    assert Reads(module).found & {key.path for key in KEYS} == {
         "sweep",
         "sweep.growth",
         "slo",
