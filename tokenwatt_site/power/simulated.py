@@ -64,8 +64,8 @@ def open_simulated(
     """
     page = PowerPage(simulator_url or "")
     found, code = page.read()
+    page.close()
     if code is not None:
-        page.close()
         raise RefusedError(
             f"power.source: {power.source} is the embedded engine's own meter, and the server "
             f"has none at /power ({code})",

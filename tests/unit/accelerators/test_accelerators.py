@@ -1,0 +1,28 @@
+"""Accelerators by adapter; those with a driver are in the contracts."""
+
+from typing import get_args
+
+import pytest
+
+from tokenwatt_site.accelerators import ADAPTERS, Accelerators, identify
+from tokenwatt_site.documents.spec import SpecHardware, SpecModel
+from tokenwatt_site.errors import RefusedError
+
+MODEL = SpecModel(name="m", replicas=2, tensor_parallel=4)
+
+
+def test_every_adapter_of_a_spec_is_built_but_amd() -> None:
+    field = SpecHardware.model_fields["adapter"]
+    assert {*ADAPTERS, "amd"} == set(get_args(field.annotation))
+
+
+def test_amd_is_refused_by_name() -> None:
+    with pytest.raises(RefusedError, match=r"hardware\.adapter: amd isn't read") as raised:
+        identify(SpecHardware(adapter="amd"), MODEL)
+    assert "set it to none" in raised.value.hint
+
+
+def test_none_says_nothing_of_what_it_doesnt_know() -> None:
+    assert identify(SpecHardware(), MODEL) == Accelerators(vendor="", name="", count=0)
+    rated = identify(SpecHardware(rated_bw_tbs_per_gpu=0.2), MODEL)
+    assert rated.rated_bw_tbs_per_gpu == 0.2
