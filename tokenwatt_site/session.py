@@ -117,7 +117,7 @@ class Session:
         drift_pct = self._drift_pct(wall_s, begin_s)
         for reason, words in played.messages.items():
             self.setup.tell({"event": "note", "about": f"failed ({reason})", "text": words})
-        await asyncio.sleep(self.setup.settle_s)
+        await asyncio.sleep(self._settle_s())
         self._keep(probe, self._account(window, played, t0_s, (started, drift_pct)))
 
     def draw(self, probe: Probe) -> Schedule:
@@ -186,7 +186,9 @@ class Session:
         meters: list[MeterWindow] = []
         first: list[PowerSample] = []
         for number, sampler in enumerate(self.setup.samplers):
-            near = sampler.between(t0_s + window.w0_s - window.warmup_s - EDGE_S, t0_s + end_s)
+            near = sampler.between(
+                t0_s + window.w0_s - window.warmup_s - EDGE_S, t0_s + end_s + self._settle_s()
+            )
             rows = [power_row(sample, window.index, t0_s) for sample in near]
             name = "power.jsonl.gz" if number == 0 else f"power-{number + 1}.jsonl.gz"
             self.setup.store.append(name, rows)
@@ -197,6 +199,10 @@ class Session:
             meters.append(MeterWindow(sampler.meter.scope, energy))
             first = first or samples
         return meters, first
+
+    def _settle_s(self) -> float:
+        """The pause after a window: the server notices its end, each meter is read past it."""
+        return max([self.setup.settle_s, *(2 / sampler.hz for sampler in self.setup.samplers)])
 
     def _keep(self, probe: Probe, measured: MeasuredWindow) -> None:
         window = measured.window
