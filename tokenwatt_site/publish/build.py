@@ -3,6 +3,7 @@
 import hashlib
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
@@ -61,8 +62,16 @@ def build(wanted: Wanted) -> Built:
     return build_tree(read_tree(wanted.content), wanted)
 
 
-def build_tree(tree: Tree, wanted: Wanted) -> Built:
-    """Build a site from a content folder that was read already; see ``build``."""
+def build_tree(
+    tree: Tree, wanted: Wanted, swapping: AbstractContextManager[object] | None = None
+) -> Built:
+    """Build a site from a content folder that was read already; see ``build``.
+
+    Args:
+        tree: the folder.
+        wanted: what is built.
+        swapping: held while the new site takes the old one's place.
+    """
     started_s = time.monotonic()
     output = Output(wanted.out)
     _apart(tree.root, output.out)
@@ -74,7 +83,8 @@ def build_tree(tree: Tree, wanted: Wanted) -> Built:
         staged = output.stage(_indexed(_files(tree, content), index))
         problems = [*loaded.problems, *index.check(loaded.links)]
         raise_errors(problems, strict=wanted.strict)
-        output.swap(staged)
+        with swapping or nullcontext():
+            output.swap(staged)
     return Built(
         out=output.out,
         runs=len(content.runs),

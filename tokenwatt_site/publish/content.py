@@ -6,7 +6,7 @@ unless the change log names it: a published page doesn't vanish for a broken fil
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from tokenwatt_site.documents import yamlfile
@@ -157,8 +157,18 @@ def _changes(
         for index, run_id in enumerate(entry.runs):
             if run_id in runs:
                 continue
+            if run_id in known.broken:
+                _promote(reader, run_id)
             why = "its file is broken" if run_id in known.broken else "no such run in runs/"
             text = f"{name}:{file.line((number, 'runs', index))}: runs: {run_id}: {why}"
             reader.note(path, text, "a published run stays: restore its file")
     for entry in reversed(entries):
         yield Change(entry.date, entry.kind, tuple(entry.runs), entry.reason)
+
+
+def _promote(reader: Reader, run_id: str) -> None:
+    """Make an error of what is wrong with a run that is published."""
+    reader.problems = [
+        replace(each, severity="error") if each.path == f"runs/{run_id}.json" else each
+        for each in reader.problems
+    ]

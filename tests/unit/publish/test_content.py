@@ -163,8 +163,10 @@ WRONG = {
             "error: content/changes.yaml:1: runs: three: no such run in runs/",
         ),
         (
-            b"- {date: 2026-11-20, kind: new, reason: x}\n"
-            b"- {date: 2026-11-19, kind: new, reason: x}\n",
+            (
+                b"- {date: 2026-11-20, kind: new, reason: x}\n"
+                b"- {date: 2026-11-19, kind: new, reason: x}\n"
+            ),
             "error: content/changes.yaml:2: date: older than the entry above",
         ),
     ],
