@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -375,3 +376,10 @@ def test_the_figure_is_plain_json() -> None:
     window = measured(readings())
     fields = {name: getattr(window, name) for name in window.__slots__}
     assert json.loads(json.dumps(fields, allow_nan=False))["method"] == "counter"
+
+
+def test_every_code_is_in_the_docs(root: Path) -> None:
+    told = (root / "docs" / "power.md").read_text(encoding="utf-8")
+    assert [f"| `{code}` | {text} |" for code, text in REASONS.items()] == [
+        line for line in told.split("| code | meaning |")[1].splitlines() if line.startswith("| `")
+    ]
