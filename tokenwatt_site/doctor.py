@@ -1,0 +1,139 @@
+"""What this machine and a server can be measured with, written down as a spec."""
+
+from typing import Any
+
+from tokenwatt_site import accelerators, power
+from tokenwatt_site.documents.doors import dump, load_spec, parse_spec
+from tokenwatt_site.documents.spec import Spec, SpecPower
+from tokenwatt_site.documents.specfile import commented
+from tokenwatt_site.errors import TokenwattError
+from tokenwatt_site.load.facts import ServerFacts
+from tokenwatt_site.load.preflight import preflight
+from tokenwatt_site.method.prose import slug
+from tokenwatt_site.resources import resource
+
+SIMULATOR = "simulator:"
+
+HEADER = """\
+What it measures: {model}
+  the highest rate at which it keeps the latency limits below, and the energy of a token there.
+How long it takes: `tokenwatt-site measure FILE --dry-run` says so.
+Look at slo, workload and sweep first; every key is explained in docs/spec.md."""
+
+
+def new_spec(
+    *, endpoint: str, model: str, api: str, api_key_env: str | None, name: str
+) -> tuple[str, list[str]]:
+    """Ask the server, the accelerators and the meters; return a spec file and what was found.
+
+    Args:
+        endpoint: base URL with /v1, or ``simulator:``.
+        model: the model's name in the API; empty takes the only one.
+        api: completions or chat.
+        api_key_env: name of the environment variable with the key.
+        name: the spec's name; empty makes one.
+
+    Raises:
+        ServerError: the server can't be measured.
+        UsageError: an argument can't be used.
+    """
+    values: dict[str, Any] = {
+        "name": name or "new",
+        "hardware": {"adapter": "none"},
+        "engine": {"endpoint": endpoint, "api": api, "model": model, "api_key_env": api_key_env},
+        "model": {"name": model or "model"},
+    }
+    if endpoint == SIMULATOR:
+        _of_simulator(values)
+        notes = ["the embedded engine is simulated; its documents are demos"]
+    else:
+        notes = [*_of_server(values), *_of_machine(values)]
+        values |= _asked()
+    values["name"] = name or slug(values["engine"]["name"], values["model"]["name"])
+    parse_spec(values)  # what is written is a spec
+    return commented(values, HEADER.format(model=values["model"]["name"])), notes
+
+
+def _of_simulator(values: dict[str, Any]) -> None:
+    """Take the ready spec of the embedded engine, whose lengths and rates fit it."""
+    ready = dump(load_spec(resource("specs") / "demo.spec.yaml"))
+    ready["engine"]["api"] = values["engine"]["api"]
+    values |= ready
+
+
+def _of_server(values: dict[str, Any]) -> list[str]:
+    """Fill in what the server says; its vocabulary, where it tells it, allows exact prompts."""
+    spec = parse_spec(values)
+    facts = preflight(spec, spec.engine.endpoint)
+    if facts.vocab_size and spec.engine.api == "completions":
+        values["model"]["vocab_size"] = facts.vocab_size
+        spec = parse_spec(values)
+        facts = preflight(spec, spec.engine.endpoint)
+    engine = values["engine"]
+    values["engine"] = {
+        "endpoint": engine["endpoint"],
+        "name": _engine_name(facts),
+        "version": facts.engine_version,
+        "kernels": "",
+        "api": engine["api"],
+        "model": facts.model,
+        "ignore_eos": facts.ignore_eos_ok,
+        "api_key_env": engine["api_key_env"],
+    }
+    values["model"] = {
+        "name": facts.model.rsplit("/", 1)[-1],
+        "weight_dtype": "",
+        "kv_dtype": "",
+        "replicas": 1,
+        "tensor_parallel": 1,
+        "vocab_size": facts.vocab_size if facts.ids_ok else None,
+    }
+    context = f", context {facts.max_context:,} tokens" if facts.max_context else ""
+    return [f"server: {facts.model} {facts.engine_version}{context}", *facts.notes]
+
+
+def _engine_name(facts: ServerFacts) -> str:
+    """Guess the engine where its notes name it; readers can correct it."""
+    return "llama.cpp" if any("llama.cpp" in note for note in facts.notes) else "engine"
+
+
+def _of_machine(values: dict[str, Any]) -> list[str]:
+    """Fill in the accelerators and the board meter of this machine, if it has them."""
+    values["hardware"] = {"adapter": "nvidia"}
+    spec = parse_spec(values)
+    try:
+        found = accelerators.identify(spec.hardware, spec.model)
+    except TokenwattError as error:
+        values["hardware"] = {"adapter": "none", "host": ""}
+        values["power"] = {"source": "none"}
+        return [f"accelerators: none found ({error.what})", "power: no meter; latency only"]
+    values["hardware"] = {"adapter": "nvidia", "gpus": None, "host": ""}
+    notes = [f"accelerators: {found.name}, driver {found.driver}; set model.tensor_parallel"]
+    try:
+        meter = power.open_meter(
+            SpecPower(source="board"), gpus=None, count=found.count, simulator_url=None
+        )
+    except TokenwattError as error:
+        values["power"] = {"source": "none"}
+        return [*notes, f"power: no meter ({error.what})"]
+    reading = meter.read()
+    meter.close()
+    watts = sum(sample.power_w or 0 for sample in reading)
+    values["power"] = {"source": "board", "sampling_hz": 10}
+    return [*notes, f"power: {meter.source}, now {watts:.0f} W"]
+
+
+def _asked() -> dict[str, Any]:
+    """Return the promise, the load and the search that a first run starts from."""
+    defaults = Spec.model_validate(
+        {"name": "x", "engine": {"endpoint": SIMULATOR}, "model": {"name": "x"}}
+    )
+    sweep = defaults.sweep.model_dump(mode="json")
+    keys = ("start_rps", "growth", "max_rps", "bisect_steps", "confirm", "backoff", "max_backoffs")
+    return {
+        "slo": defaults.slo.model_dump(mode="json"),
+        "workload": {"trace": "chat-mix-v1", "seed": 0},
+        "measurement": defaults.measurement.model_dump(mode="json"),
+        "sweep": {"strategy": "ladder"} | {key: sweep[key] for key in keys},
+        "not_covered": dump(defaults).get("not_covered", []),
+    }
