@@ -10,6 +10,7 @@ from tokenwatt_site.errors import TokenwattError
 from tokenwatt_site.load.facts import ServerFacts
 from tokenwatt_site.load.preflight import preflight
 from tokenwatt_site.method.prose import slug
+from tokenwatt_site.method.workloads import WORKLOADS
 from tokenwatt_site.resources import resource
 
 SIMULATOR = "simulator:"
@@ -47,8 +48,9 @@ def new_spec(
         _of_simulator(values)
         notes = ["the embedded engine is simulated; its documents are demos"]
     else:
-        notes = [*_of_server(values), *_of_machine(values)]
-        values |= _asked()
+        facts = _of_server(values)
+        notes = [*_said(facts), *_of_machine(values)]
+        values |= _asked(facts.max_context)
     values["name"] = name or slug(values["engine"]["name"], values["model"]["name"])
     parse_spec(values)  # what is written is a spec
     return commented(values, HEADER.format(model=values["model"]["name"])), notes
@@ -61,7 +63,7 @@ def _of_simulator(values: dict[str, Any]) -> None:
     values |= ready
 
 
-def _of_server(values: dict[str, Any]) -> list[str]:
+def _of_server(values: dict[str, Any]) -> ServerFacts:
     """Fill in what the server says; its vocabulary, where it tells it, allows exact prompts."""
     spec = parse_spec(values)
     facts = preflight(spec, spec.engine.endpoint)
@@ -88,8 +90,13 @@ def _of_server(values: dict[str, Any]) -> list[str]:
         "tensor_parallel": 1,
         "vocab_size": facts.vocab_size if facts.ids_ok else None,
     }
+    return facts
+
+
+def _said(facts: ServerFacts) -> list[str]:
     context = f", context {facts.max_context:,} tokens" if facts.max_context else ""
-    return [f"server: {facts.model} {facts.engine_version}{context}", *facts.notes]
+    notes = [note for note in facts.notes if "longest requests" not in note]
+    return [f"server: {facts.model} {facts.engine_version}{context}", *notes]
 
 
 def _engine_name(facts: ServerFacts) -> str:
@@ -123,7 +130,22 @@ def _of_machine(values: dict[str, Any]) -> list[str]:
     return [*notes, f"power: {meter.source}, now {watts:.0f} W"]
 
 
-def _asked() -> dict[str, Any]:
+def _lengths(max_context: int | None) -> dict[str, Any]:
+    """Return chat-mix-v1, or its shape made small enough for a short context."""
+    mix = WORKLOADS["chat-mix-v1"]
+    longest = mix.input.most() + mix.output.most()
+    if max_context is None or max_context >= longest:
+        return {"trace": mix.name, "seed": 0}
+    part = max_context // 16
+    return {
+        "trace": None,
+        "input_tokens": {"median": part, "p90": 4 * part, "max": 8 * part},
+        "output_tokens": {"median": max(1, part // 4), "p90": part, "max": 2 * part},
+        "seed": 0,
+    }
+
+
+def _asked(max_context: int | None) -> dict[str, Any]:
     """Return the promise, the load and the search that a first run starts from."""
     defaults = Spec.model_validate(
         {"name": "x", "engine": {"endpoint": SIMULATOR}, "model": {"name": "x"}}
@@ -132,7 +154,7 @@ def _asked() -> dict[str, Any]:
     keys = ("start_rps", "growth", "max_rps", "bisect_steps", "confirm", "backoff", "max_backoffs")
     return {
         "slo": defaults.slo.model_dump(mode="json"),
-        "workload": {"trace": "chat-mix-v1", "seed": 0},
+        "workload": _lengths(max_context),
         "measurement": defaults.measurement.model_dump(mode="json"),
         "sweep": {"strategy": "ladder"} | {key: sweep[key] for key in keys},
         "not_covered": dump(defaults).get("not_covered", []),
