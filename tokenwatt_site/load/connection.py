@@ -1,0 +1,183 @@
+"""Kept-alive HTTP/1.1 connections that carry one streamed request at a time.
+
+Our own protocol over httptools, because a general client costs ten times as much a token and stamps
+late: here the clock is read once for every read of the socket, before anything is parsed.
+"""
+
+import asyncio
+from typing import cast
+
+import httptools
+
+from tokenwatt_site.load.clock import Clock
+from tokenwatt_site.load.connector import Connector
+from tokenwatt_site.load.stream import Stream
+from tokenwatt_site.method.outcome import Ending
+
+
+class Pool:
+    """Sends requests over idle connections, opening as many more as it takes.
+
+    >>> pool = Pool(TcpConnector(target), clock, timeout_s=300)  # doctest: +SKIP
+    >>> pool.send(stream)  # doctest: +SKIP
+    """
+
+    def __init__(self, connector: Connector, clock: Clock, timeout_s: float) -> None:
+        self.clock = clock
+        self.timeout_s = timeout_s
+        self.idle: list[Connection] = []
+        self.connections: set[Connection] = set()
+        self._connector = connector
+        self._opening: set[asyncio.Task[None]] = set()
+
+    def send(self, stream: Stream) -> None:
+        """Send a request now, or as soon as a new connection is open."""
+        while self.idle:
+            connection = self.idle.pop()
+            if connection.open:  # the server may have hung up meanwhile
+                connection.start(stream, reused=True)
+                return
+        self.send_anew(stream)
+
+    def send_anew(self, stream: Stream) -> None:
+        """Send a request over a new connection."""
+        task = asyncio.get_running_loop().create_task(self._open(stream))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def close(self) -> None:
+        """Abort every connection, whatever it carries."""
+        for task in self._opening:
+            task.cancel()
+        for connection in list(self.connections):
+            connection.abort()
+        for _ in range(1000):  # until each has been told that it is lost
+            if not (self._opening or self.connections):
+                break
+            await asyncio.sleep(0)
+
+    async def _open(self, stream: Stream) -> None:
+        connection = Connection(self)
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                await self._connector.connect(lambda: connection)
+        except OSError as error:  # TimeoutError and ssl.SSLError are OSErrors too
+            stream.end("connect", self.clock.now(), f"{type(error).__name__}: {error}")
+            return
+        if connection.open:
+            connection.start(stream, reused=False)
+        else:
+            stream.end("reset", self.clock.now(), "closed as soon as it was open")
+
+
+class Connection(asyncio.Protocol):
+    """One connection to the server; its parser calls the ``on_…`` methods."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._now = pool.clock.now
+        self._parser = httptools.HttpResponseParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._stream: Stream | None = None
+        self._status = 0
+        self._untouched = False  # reused, and nothing of the answer has come
+        self._read_s = 0.0
+
+    @property
+    def open(self) -> bool:
+        """Tell whether a request can be written."""
+        return self._transport is not None and not self._transport.is_closing()
+
+    def start(self, stream: Stream, *, reused: bool) -> None:
+        """Write a request whose answer ``stream`` takes in, on an open connection."""
+        assert self._transport is not None  # noqa: S101 - it is open
+        self._stream = stream
+        self._untouched = reused
+        now_s = self._now()
+        stream.sent(now_s)
+        left_s = (stream.trace.t_send_s or now_s) + self._pool.timeout_s - now_s
+        self._timer = asyncio.get_running_loop().call_later(left_s, self._finish, "timeout")
+        self._transport.write(stream.request)
+        if not reused:
+            stream.request = b""
+
+    def abort(self) -> None:
+        """Close at once; what is in flight is not concluded."""
+        self._release()
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the transport."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._pool.connections.add(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Stamp, then parse."""
+        self._read_s = self._now()
+        if self._stream is None:
+            self.abort()  # an answer that nobody asked for, such as 408 to an idle connection
+            return
+        if self._untouched:
+            self._untouched = False
+            self._stream.request = b""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserCallbackError:
+            raise
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+            self._finish("protocol", str(error))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Conclude what was in flight, or send it again if the server had already hung up."""
+        self._pool.connections.discard(self)
+        stream = self._stream
+        if stream is not None and self._untouched:
+            self._release()
+            self._pool.send_anew(stream)
+        else:
+            self._finish("reset" if exc else "closed", str(exc or ""))
+
+    def on_headers_complete(self) -> None:
+        """Note the status; 1xx announces another."""
+        self._status = self._parser.get_status_code()
+        if self._stream is not None and self._status >= 200:  # noqa: PLR2004
+            self._stream.head(self._status)
+
+    def on_body(self, data: bytes) -> None:
+        """Hand a piece of the body on."""
+        stream = self._stream
+        if stream is not None:
+            stream.body(data, self._read_s)
+            if stream.ended:
+                self._finish("malformed")
+
+    def on_message_complete(self) -> None:
+        """Conclude the request, and keep the connection if the server does."""
+        if self._status < 200:  # noqa: PLR2004
+            return
+        stream, transport = self._release(), self._transport
+        if stream is None or transport is None:
+            self.abort()
+            return
+        if self._parser.should_keep_alive() and not transport.get_write_buffer_size():
+            self._pool.idle.append(self)
+        else:
+            transport.abort()
+        stream.end("complete", self._read_s)
+
+    def _finish(self, ending: Ending, message: str = "") -> None:
+        """Conclude a request that didn't end as it should, and give the connection up."""
+        stream = self._release()
+        if self._transport is not None:
+            self._transport.abort()
+        if stream is not None:
+            stream.end(ending, self._now(), message)
+
+    def _release(self) -> Stream | None:
+        stream, self._stream = self._stream, None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        return stream

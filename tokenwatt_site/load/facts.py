@@ -1,0 +1,40 @@
+"""What is known of a server before it is measured."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """How long a text of random words is for a server, measured from two prompts."""
+
+    tokens_per_word: float
+    overhead_tokens: float
+    """What the server adds to each prompt, such as its chat template."""
+
+    def words(self, tokens: int) -> int:
+        """Return how many words make about this many tokens, at least one."""
+        return max(1, round((tokens - self.overhead_tokens) / self.tokens_per_word))
+
+
+UNCALIBRATED = Calibration(1.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFacts:
+    """What the preflight found."""
+
+    model: str
+    """The model's name in the API."""
+    engine_version: str = ""
+    """The version that the server says, empty where it says none."""
+    max_context: int | None = None
+    """Longest prompt and answer together, in tokens."""
+    vocab_size: int | None = None
+    """Size of the vocabulary, where the server says it."""
+    ids_ok: bool = False
+    """Prompts go as token ids."""
+    ignore_eos_ok: bool = True
+    """The server takes ``ignore_eos`` and keeps to it."""
+    calibration: Calibration = UNCALIBRATED
+    notes: tuple[str, ...] = ()
+    """What a reader of the document should know, in sentences."""

@@ -1,0 +1,128 @@
+"""One request in flight: what arrives becomes stamps and facts, and at the end a verdict."""
+
+from collections.abc import Callable
+
+from tokenwatt_site.load.api import Dialect
+from tokenwatt_site.load.api.chunk import error_message, parsed
+from tokenwatt_site.load.sse import SseDecoder
+from tokenwatt_site.method.outcome import Asked, Ending, StreamFacts, classify
+from tokenwatt_site.method.trace import RequestTrace
+
+_REFUSAL_KEPT = 4096  # bytes of a refusal's body, for its message
+
+
+class Stream:
+    """Fills in the trace of one request. A connection calls it; it does no I/O itself."""
+
+    __slots__ = (
+        "_asked",
+        "_facts",
+        "_on_end",
+        "_read",
+        "_read_s",
+        "_refusal",
+        "_sse",
+        "ended",
+        "message",
+        "request",
+        "trace",
+    )
+
+    def __init__(
+        self,
+        trace: RequestTrace,
+        request: bytes,
+        dialect: Dialect,
+        asked: Asked,
+        on_end: Callable[["Stream"], None],
+    ) -> None:
+        self.trace = trace
+        self.request = request
+        """Head and body, kept until it is certain that they need not be sent again."""
+        self.ended = False
+        self.message = ""
+        """The server's or the system's words about a failure. In no evidence."""
+        self._asked = asked
+        self._facts = StreamFacts()
+        self._on_end = on_end
+        self._read = dialect.read
+        self._read_s = 0.0
+        self._refusal: bytes | None = None
+        self._sse = SseDecoder()
+
+    def sent(self, now_s: float) -> None:
+        """Note the time of the first byte written; the second try of a request keeps the first."""
+        if self.trace.t_send_s is None:
+            self.trace.t_send_s = now_s
+
+    def head(self, status: int) -> None:
+        """Note the status of the answer."""
+        self.trace.status = status
+        if not 200 <= status < 300:  # noqa: PLR2004
+            self._refusal = b""
+
+    def body(self, data: bytes, now_s: float) -> None:
+        """Take in a piece of the answer that the read at ``now_s`` returned."""
+        if self._refusal is not None:
+            self._refusal = (self._refusal + data)[:_REFUSAL_KEPT]
+            return
+        self._read_s = now_s
+        try:
+            events = self._sse.feed(data)
+        except ValueError:
+            self.end("malformed", now_s)
+            return
+        for name, payload in events:
+            tokens = self._read(name, payload, self._facts)
+            if tokens is not None:
+                self._token(tokens, now_s)
+
+    def end(self, ending: Ending, now_s: float, message: str = "") -> None:
+        """Conclude, once; later calls change nothing."""
+        if self.ended:
+            return
+        self.ended = True
+        facts, trace = self._facts, self.trace
+        self._flush()
+        conclusion = classify(trace, facts, self._asked, ending)
+        trace.finish, trace.done = facts.finish, facts.done
+        trace.n_prompt, trace.n_cached = facts.prompt_tokens, facts.cached_tokens
+        trace.n_output, trace.n_source = conclusion.n_output, conclusion.n_source
+        trace.coalesced = conclusion.coalesced
+        trace.outcome, trace.reason = conclusion.outcome, conclusion.reason
+        trace.t_end_s = now_s
+        self.request = b""
+        self.message = message or facts.message or self._refused()
+        self._on_end(self)
+
+    def cancel(self, now_s: float) -> None:
+        """Leave the request undecided: the load has stopped."""
+        if not self.ended:
+            self.ended = True
+            self.trace.t_end_s = now_s
+
+    def _token(self, tokens: int, now_s: float) -> None:
+        trace = self.trace
+        if not trace.events_s and tokens > 0:
+            trace.event_tokens, trace.n_first = [], tokens
+        if trace.event_tokens is not None:
+            if tokens < 0:
+                trace.event_tokens = None
+            else:
+                trace.event_tokens.append(tokens)
+        trace.events_s.append(now_s)
+        if trace.t_answer_s is None and self._facts.answered:
+            trace.t_answer_s = now_s
+
+    def _flush(self) -> None:
+        """Take in the last event if only its blank line is missing; a cut one is no fault."""
+        malformed = self._facts.malformed
+        for name, payload in self._sse.close():
+            tokens = self._read(name, payload, self._facts)
+            if tokens is not None:
+                self._token(tokens, self._read_s)
+        self._facts.malformed = malformed
+
+    def _refused(self) -> str:
+        text = (self._refusal or b"").decode("utf-8", "replace")
+        return error_message(parsed(text))

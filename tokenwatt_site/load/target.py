@@ -1,0 +1,152 @@
+"""What requests are sent to, and what each of them asks."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.errors import UsageError
+from tokenwatt_site.load.address import Address
+from tokenwatt_site.load.api import Prompt, dialect
+from tokenwatt_site.load.facts import ServerFacts
+from tokenwatt_site.method.outcome import Asked
+
+_OURS = ("model", "stream", "stream_options", "prompt", "messages", "max_tokens")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A server and the form of its requests.
+
+    >>> target = Target("http://127.0.0.1:8000/v1", "completions", "m")
+    >>> target.body([5, 6], 2)  # doctest: +ELLIPSIS
+    b'{"model":"m","prompt":[5,6],"max_tokens":2,"stream":true,...}'
+    """
+
+    base_url: str
+    api: str
+    model: str
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    """Headers of every request; the key is among them, so they are in no text and no error."""
+    ignore_eos: bool = True
+    extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    text_prompts: bool = False
+    timeout_s: float = 300.0
+    """Seconds from sending after which a request has failed."""
+    max_concurrency: int = 8192
+    ask_usage: bool = True
+
+    @classmethod
+    def of(
+        cls, spec: Spec, url: str, facts: ServerFacts, environ: Mapping[str, str] = os.environ
+    ) -> Self:
+        """Return the target of a measurement.
+
+        Args:
+            spec: what is asked.
+            url: base URL of the API; the spec's endpoint, or that of the embedded engine.
+            facts: what the preflight found.
+            environ: where the API key is looked up.
+
+        Raises:
+            UsageError: an extra_body that can't be merged, or a key that isn't there.
+            RefusedError: a dialect that this version doesn't speak.
+        """
+        engine = spec.engine
+        dialect(engine.api)
+        return cls(
+            base_url=Address.of(url).url,
+            api=engine.api,
+            model=facts.model,
+            headers=key_headers(engine.api_key_env, environ),
+            ignore_eos=engine.ignore_eos and facts.ignore_eos_ok,
+            extra_body=checked_extra(engine.extra_body),
+            text_prompts=not facts.ids_ok,
+            timeout_s=spec.measurement.request_timeout_s,
+            max_concurrency=spec.measurement.max_concurrency,
+        )
+
+    def without_key(self, text: str) -> str:
+        """Return a text of the server's without the API key, should it repeat it."""
+        for value in self.headers.values():
+            text = text.replace(value.removeprefix("Bearer "), "…")
+        return text
+
+    @property
+    def address(self) -> Address:
+        """Return where the server is."""
+        return Address.of(self.base_url)
+
+    @property
+    def asked(self) -> Asked:
+        """Return what an answer is held to."""
+        return Asked(ignore_eos=self.ignore_eos, tools=bool(self.extra_body.get("tools")))
+
+    def body(self, prompt: Prompt, max_tokens: int) -> bytes:
+        """Return the JSON body of one request; ``extra_body`` is merged last."""
+        fields: dict[str, Any] = {"model": self.model}
+        fields |= dialect(self.api).prompt_fields(prompt)
+        fields |= {"max_tokens": max_tokens, "stream": True}
+        if self.ask_usage:
+            fields["stream_options"] = {"include_usage": True}
+        if self.ignore_eos:
+            fields["ignore_eos"] = True
+        return json.dumps(fields | dict(self.extra_body), separators=(",", ":")).encode()
+
+    def head(self) -> bytes:
+        """Return the head of every request up to the value of Content-Length."""
+        address = self.address
+        lines = [
+            f"POST {address.path}{dialect(self.api).PATH} HTTP/1.1",
+            f"Host: {address.authority}",
+            "Accept: text/event-stream",
+            "Content-Type: application/json",
+            *(f"{name}: {value}" for name, value in self.headers.items()),
+            "Content-Length: ",
+        ]
+        return "\r\n".join(lines).encode("ascii")
+
+
+def checked_extra(extra_body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``engine.extra_body`` if it may be merged into a request.
+
+    Raises:
+        UsageError: it replaces what the measurement sets, or asks for several answers.
+    """
+    for name in _OURS:
+        if name in extra_body:
+            raise UsageError(
+                f"engine.extra_body can't replace {name!r}: the measurement sets it",
+                "leave it out; model and api have keys of their own under engine",
+            )
+    if extra_body.get("n", 1) != 1:
+        raise UsageError(
+            f"engine.extra_body asks for n = {extra_body['n']!r} answers a request; "
+            "latencies are those of one",
+            "leave n out",
+        )
+    return extra_body
+
+
+def key_headers(api_key_env: str | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the header that carries the API key, from the variable that the spec names.
+
+    Raises:
+        UsageError: the variable is empty, or holds what no header can. The value is never shown.
+    """
+    if api_key_env is None:
+        return {}
+    key = environ.get(api_key_env, "").strip()
+    if not key:
+        raise UsageError(
+            f"engine.api_key_env names {api_key_env}, which is not set",
+            f"export {api_key_env}=… in this shell",
+        )
+    if not (key.isascii() and key.isprintable()):
+        raise UsageError(
+            f"the value of {api_key_env} has characters that no HTTP header can carry",
+            "set it to the key alone",
+        )
+    return {"Authorization": f"Bearer {key}"}
