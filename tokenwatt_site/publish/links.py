@@ -27,6 +27,7 @@ class LinkIndex:
 
     def __init__(self, base_url: str = "") -> None:
         self._base_url = base_url
+        self._base_path = urlsplit(base_url).path or "/"
         self._files: set[str] = set()
         self._pages: dict[str, _Page] = {}
 
@@ -53,17 +54,22 @@ class LinkIndex:
                 yield Problem("error", f"{link.place}: {link.href}: {why}", "mend the link")
         for name, page in sorted(self._pages.items()):
             for href in sorted(page.links):
-                target = self._target(name, href)
+                target = self._target(name, self._from_root(href))
                 why = self._fault(target)
                 if why and (name, target) not in told:
                     yield Problem(
                         "error", f"{name}: {href}: {why}", "mend the template or the data"
                     )
 
+    def _from_root(self, href: str) -> str:
+        """Return an absolute address of the site as its path from the site's root."""
+        for start in (self._base_url, self._base_path):
+            if start and href.startswith(start) and not href.startswith("//"):
+                return "/" + href.removeprefix(start)
+        return href
+
     def _target(self, page: str, href: str) -> str:
         """Return file and anchor that a link means, ``runs/x/index.html#a``; empty if outside."""
-        if self._base_url and href.startswith(self._base_url):
-            href = "/" + href.removeprefix(self._base_url)
         if _OUTSIDE.match(href):
             return ""
         parts = urlsplit(href)

@@ -16,7 +16,7 @@ from tokenwatt_site import __version__
 from tokenwatt_site.errors import TokenwattError, UsageError
 from tokenwatt_site.publish.build import Built, Wanted, build_tree
 from tokenwatt_site.publish.output import MANIFEST, read_manifest
-from tokenwatt_site.publish.policy import CONTENT_POLICY
+from tokenwatt_site.publish.render import CSP
 from tokenwatt_site.publish.tree import read_tree
 
 HOST = "127.0.0.1"
@@ -36,7 +36,7 @@ _TYPES = {
     "yaml": "application/yaml",
 }
 _HEADERS = {
-    "Content-Security-Policy": f"{CONTENT_POLICY}; frame-ancestors 'none'",
+    "Content-Security-Policy": f"{CSP}; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",

@@ -31,7 +31,7 @@ def test_a_whole_site_has_no_faults() -> None:
     [
         "../method/",
         "../method/index.html#slo",
-        "/method/#slo",
+        "/sub/method/#slo",
         "../method/index.html?a=1#slo",
         "../m%65thod/",
         "",
@@ -56,6 +56,7 @@ def test_links_that_lead_somewhere(href: str) -> None:
         ("../method/#sl&amp;o", "there is no #sl&o on that page"),
         ("../../outside.html", "leads to no page or file of the site"),
         ("https://me.example/sub/nothing/", "leads to no page or file of the site"),
+        ("/sub/nothing/", "leads to no page or file of the site"),
     ],
 )
 def test_links_that_lead_nowhere(href: str, why: str) -> None:
@@ -72,6 +73,13 @@ def test_an_authors_link_is_told_once_with_its_line() -> None:
     page = b'<a href="../method/index.html#nothing">'
     assert faults({"about/index.html": page}, (link,)) == [
         "content/pages/about.md:7: /method/#nothing: there is no #nothing on that page"
+    ]
+
+
+def test_a_site_at_the_root_of_a_host() -> None:
+    page = b'<a href="/method/#slo"><a href="/nothing/">'
+    assert faults({"404.html": page}) == [
+        "404.html: /nothing/: leads to no page or file of the site"
     ]
 
 

@@ -8,7 +8,7 @@ import pytest
 from tokenwatt_site.errors import UsageError
 from tokenwatt_site.publish.build import Wanted
 from tokenwatt_site.publish.output import Output
-from tokenwatt_site.publish.policy import CONTENT_POLICY
+from tokenwatt_site.publish.render import CSP
 from tokenwatt_site.publish.serve import Server, Told, content_type
 
 SITE = {
@@ -70,7 +70,7 @@ def test_files_with_their_type(address: tuple[str, int], path: str, body: bytes,
 
 def test_the_policy_is_the_pages_own_and_nothing_frames_it(address: tuple[str, int]) -> None:
     _, headers, _ = ask(address, "/")
-    assert headers["Content-Security-Policy"] == f"{CONTENT_POLICY}; frame-ancestors 'none'"
+    assert headers["Content-Security-Policy"] == f"{CSP}; frame-ancestors 'none'"
     assert headers["X-Content-Type-Options"] == "nosniff"
 
 
