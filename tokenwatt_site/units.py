@@ -57,7 +57,8 @@ QUANTITIES: dict[str, Quantity] = {
     "tb_s": Quantity("TB/s"),
     "hz": Quantity("Hz"),
     "tokens": Quantity("tokens"),
-    "count": Quantity(""),
+    "count": Quantity("", least=1),
+    "mean_count": Quantity(""),
 }
 
 

@@ -47,7 +47,7 @@ def timeline_chart(
     flight = [float(n) for n in series.in_flight or ()]
     if (mean := _mean(times, flight, series.window_s)) is not None:
         panels.append(_in_flight(times, flight, (_time_axis(times, last=True), mean), series))
-        means.append(f"{units.number(mean, 'count')} requests in flight")
+        means.append(f"{units.number(mean, 'mean_count')} requests in flight")
     if not panels:
         return None
     what = [f"{scope}, kW" if power else "", "requests in flight" if flight else ""]
@@ -120,12 +120,14 @@ def _in_flight(
     axis, mean = frame
     return Panel(
         "Requests in flight over time",
-        f"Mean over the window {units.number(mean, 'count')}, highest {max(flight):,.0f}.",
+        f"Mean over the window {units.number(mean, 'mean_count')}, highest {max(flight):,.0f}.",
         axis,
         scale.linear(0, max(flight), parts=4),
         _lines(times, flight, 1),
         shades=_shades(axis, float(series.window_s)),
-        notes=(_mean_note(float(series.window_s), mean, f"mean {units.number(mean, 'count')}"),),
+        notes=(
+            _mean_note(float(series.window_s), mean, f"mean {units.number(mean, 'mean_count')}"),
+        ),
         size="sm",
     )
 

@@ -1,9 +1,16 @@
 """What a fleet of such nodes would serve and draw: the document's figures times the nodes."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tokenwatt_site import units
-from tokenwatt_site.method.derived import hardware_of
+from tokenwatt_site.documents.run import WindowRecord
+from tokenwatt_site.method.derived import (
+    hardware_of,
+    repeats,
+    window_j_per_token,
+    window_power_w,
+)
 from tokenwatt_site.publish.views.headline import Source
 
 HOURS = 24
@@ -29,7 +36,8 @@ class FleetView:
     text: str
     rows: tuple[FleetRow, ...]
     formula: str
-    band_pct: str
+    range: str
+    """What the range is; empty where the document gives none."""
 
 
 def fleet_view(source: Source, cards: int | None) -> FleetView | None:
@@ -41,7 +49,6 @@ def fleet_view(source: Source, cards: int | None) -> FleetView | None:
     nodes = cards / count
     goodput = nodes * config.goodput_tok_s
     power_kw = nodes * f.power_w / 1000 if f.power_w is not None else None
-    band = run.variance_band_pct
     title = f"On {cards:,} cards: {units.number(goodput, 'tok_s')} tok/s"
     if power_kw is not None:
         title += f" at {units.number(power_kw, 'kw')} kW"
@@ -49,10 +56,23 @@ def fleet_view(source: Source, cards: int | None) -> FleetView | None:
         cards,
         title,
         f"{_nodes(nodes)} like this one, with the load spread evenly. {_scope(source)}",
-        tuple(_rows(source, nodes, float(band) if band is not None else None)),
+        tuple(_rows(source, nodes)),
         _formula(source, nodes),
-        units.significant(band) if band is not None else "",
+        _range(source),
     )
+
+
+def _range(source: Source) -> str:
+    if _relative(source, lambda w: w.goodput_tok_s) is not None:
+        return "95 % range"
+    band = source.run.variance_band_pct
+    return f"Range ± {units.significant(band)} %" if band is not None else ""
+
+
+def _relative(source: Source, value: Callable[[WindowRecord], float | None]) -> float | None:
+    """Return the half-width over repeats as a part of the mean."""
+    found = repeats(source.config.windows, value)
+    return found.half / found.mean if found and found.half is not None and found.mean else None
 
 
 def _nodes(nodes: float) -> str:
@@ -82,27 +102,31 @@ def _formula(source: Source, nodes: float) -> str:
     )
 
 
-def _rows(source: Source, nodes: float, band_pct: float | None) -> list[FleetRow]:
+def _rows(source: Source, nodes: float) -> list[FleetRow]:
     f, config = source.figures, source.config
     power_kw = nodes * f.power_w / 1000 if f.power_w is not None else None
     rps = nodes * config.goodput_rps if config.goodput_rps is not None else None
+    band = source.run.variance_band_pct
+    goodput = _relative(source, lambda w: w.goodput_tok_s)
+    if goodput is None and band is not None:
+        goodput = band / 100
+    power = _relative(source, window_power_w)
+    energy = _relative(source, window_j_per_token)
+    day = HOURS * power_kw if power_kw is not None else None
     found = [
-        _row("Output tokens", "tok/s", "tok_s", nodes * (config.goodput_tok_s or 0), band_pct),
-        _row("Requests", "1/s", "rps", rps, band_pct),
-        _row("Power", f"kW, {source.scope}", "kw", power_kw, None),
-        _row("Energy", "kWh a day", "kwh", HOURS * power_kw if power_kw else None, None),
-        _row("Energy", "kWh per million output tokens", "kwh_mtok", f.kwh_mtok, None),
+        _row("Output tokens", "tok/s", "tok_s", nodes * (config.goodput_tok_s or 0), goodput),
+        _row("Requests", "1/s", "rps", rps, goodput),
+        _row("Power", f"kW, {source.scope}", "kw", power_kw, power),
+        _row("Energy", "kWh a day", "kwh", day, power),
+        _row("Energy", "kWh per million output tokens", "kwh_mtok", f.kwh_mtok, energy),
     ]
     return [row for row in found if row is not None]
 
 
 def _row(
-    name: str, unit: str, quantity: str, value: float | None, band_pct: float | None
+    name: str, unit: str, quantity: str, value: float | None, part: float | None
 ) -> FleetRow | None:
     if value is None:
         return None
-    span = ""
-    if band_pct is not None:
-        part = value * band_pct / 100
-        span = units.span(value - part, value + part, quantity)
+    span = "" if part is None else units.span(value * (1 - part), value * (1 + part), quantity)
     return FleetRow(name, unit, units.number(value, quantity), units.exact(value), span)

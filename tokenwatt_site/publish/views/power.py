@@ -46,9 +46,10 @@ def _title(source: Source) -> str:
         return "Power and energy: not measured"
     if share is not None and share > _NOTABLE_PCT:
         return f"Throttled for {units.number(share, 'share_pct')} % of the time: {reasons}"
-    energy = f" is {units.number(f.j_per_token, 'j_per_token')} J a token" if f.j_per_token else ""
-    calm = ", never throttled" if share == 0 else ""
-    return f"{units.number(f.power_w, 'w')} W{energy}{calm}"
+    power = f"{units.number(f.power_w, 'w')} W"
+    if f.j_per_token:
+        power = f"{units.number(f.j_per_token, 'j_per_token')} J a token at {power}"
+    return power + (", never throttled" if share == 0 else "")
 
 
 def _text(source: Source) -> str:

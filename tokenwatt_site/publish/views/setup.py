@@ -46,7 +46,9 @@ def _ran(source: Source) -> list[Row]:
     if config.tokens is not None:
         rows.append(Row("Mean tokens", _tokens(source)))
     if config.mean_concurrency is not None:
-        rows.append(Row("Mean in flight", units.number(float(config.mean_concurrency), "count")))
+        rows.append(
+            Row("Mean in flight", units.number(float(config.mean_concurrency), "mean_count"))
+        )
     if config.client is not None:
         rows.append(Row("Load generator", _client(source)))
     return rows

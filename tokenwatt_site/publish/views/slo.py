@@ -89,7 +89,8 @@ def _accuracy(source: Source) -> Bar | None:
     note = f"n = {n}: 95 % interval {span} %"
     if gate and (high - low) / 2 > gate.threshold_pts:
         points = units.significant(float(gate.threshold_pts))
-        note += f", wider than the {points} points that the gate asks for"
+        plural = "" if gate.threshold_pts == 1 else "s"
+        note += f", wider than the {points} point{plural} that the gate asks for"
     text = f"{name}: {shown} of {n} questions, 95 % interval {span} %"
     return Bar(name, shown, text, note, 3, score, interval_pct=(low, high))
 

@@ -128,5 +128,5 @@ def _mean(column: Column, windows: Sequence[WindowRecord]) -> Number:
         return Number("")
     half = units.half_width(found.mean, found.half, column.quantity) if found.half else ""
     if column.quantity == "count":
-        return Number(f"{found.mean:,.5g}" if found.mean < 10 else f"{found.mean:,.0f}")  # noqa: PLR2004
+        return Number(units.number(found.mean, "mean_count"), units.exact(found.mean))
     return Number(units.number(found.mean, column.quantity), units.exact(found.mean), half)
