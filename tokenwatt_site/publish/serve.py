@@ -22,6 +22,7 @@ from tokenwatt_site.publish.tree import read_tree
 HOST = "127.0.0.1"
 _NAMES = ("127.0.0.1", "localhost")
 _TYPES = {
+    "bib": "text/plain; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "csv": "text/csv; charset=utf-8",
     "gz": "application/gzip",
