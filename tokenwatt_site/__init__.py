@@ -1,3 +1,3 @@
-"""What a token costs in energy under a latency promise: measure it, publish it, let others repeat it."""
+"""What a token costs in energy under a latency promise: measured, published, repeatable."""
 
 __version__ = "0.1.0"

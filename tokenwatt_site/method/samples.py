@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class PowerSample:
-    """One reading of one device. ``t_s`` is the middle of the call, on the client's monotonic clock.
+    """One reading of one device; ``t_s`` is the middle of the call, on the client's clock.
 
     A field that the meter doesn't give, or failed to give, is None; never 0 for unknown.
     """

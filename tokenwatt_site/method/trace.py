@@ -52,6 +52,6 @@ class RequestTrace:
     """More than half of its tokens came in one read: TPOT is unknown."""
     outcome: Outcome = "running"
     reason: str = ""
-    """Class of the failure, such as truncated, timeout, http_503, short, empty, error, client_limit."""
+    """Class of the failure, such as truncated, timeout, http_503, short, empty, client_limit."""
     t_end_s: float | None = None
     """Last byte, failure or cancellation."""

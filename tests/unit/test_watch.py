@@ -1,0 +1,93 @@
+"""What a window is watched for while it plays."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.traces import request, steady
+from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.errors import ServerError
+from tokenwatt_site.method.trace import RequestTrace
+from tokenwatt_site.method.window import Window
+from tokenwatt_site.watch import Watch
+
+SPEC = Spec.model_validate(
+    {
+        "name": "x",
+        "engine": {"endpoint": "http://127.0.0.1:1/v1"},
+        "model": {"name": "m"},
+        "measurement": {"request_timeout_s": 60},
+    }
+)
+WINDOW = Window(0, "search", 10.0, 2.0, 12.0, 2.0)
+
+
+def watch(told: list[dict[str, Any]] | None = None, *, exact: bool = False) -> Watch:
+    shown = [] if told is None else told
+    return Watch(SPEC, WINDOW, shown.append, [], exact_prompts=exact)
+
+
+def cohort(open_ones: int) -> list[RequestTrace]:
+    """Return 200 requests of the window, the last of which still run with a token just now."""
+    running = [
+        request(11.9, [12.0, 12.04], outcome="running", tokens=2, asked=100)
+        for _ in range(open_ones)
+    ]
+    return [steady(2 + i / 20) for i in range(200 - open_ones)] + running
+
+
+@pytest.mark.parametrize(
+    "now_s,open_ones,ends",
+    [
+        (11.9, 0, False),  # the window isn't over
+        (12.05, 0, True),
+        (12.05, 2, False),  # 1 % without a verdict is too many
+        (12.05, 1, True),  # 0.5 % may stay open
+        (72.0, 2, True),  # nobody waits for longer than a request may take
+    ],
+)
+def test_a_window_ends_with_its_verdicts(now_s: float, open_ones: int, *, ends: bool) -> None:
+    assert watch()(cohort(open_ones), now_s) is ends
+
+
+def test_what_is_certain_to_miss_is_not_waited_for() -> None:
+    traces = cohort(0)[:198] + [request(11.9, outcome="running") for _ in range(2)]
+    watching = watch()
+    assert watching(traces, 12.05) is False
+    assert watching(traces, 11.9 + 2.001) is True  # TTFT limit is 2 s
+
+
+def prompts(counted: int, n: int = 20) -> list[RequestTrace]:
+    traces = [steady(2 + i / 20) for i in range(n)]
+    for trace in traces:
+        trace.n_prompt = counted
+    return traces
+
+
+def test_prompts_that_arrive_whole_are_fine() -> None:
+    assert watch(exact=True)(prompts(101), 5.0) is False
+
+
+def test_prompts_of_another_length_stop_the_run() -> None:
+    with pytest.raises(ServerError, match="counts 2040 prompt tokens where 2000 were sent"):
+        watch(exact=True)(prompts(102), 5.0)
+
+
+def test_few_answers_say_nothing_yet() -> None:
+    assert watch(exact=True)(prompts(500, n=19), 5.0) is False
+
+
+def test_text_prompts_are_not_held_to_a_count() -> None:
+    assert watch(exact=False)(prompts(500), 5.0) is False
+
+
+def test_a_tick_shows_where_the_window_stands() -> None:
+    told: list[dict[str, Any]] = []
+    watching = watch(told)
+    watching(cohort(3), 11.0)
+    watching(cohort(3), 11.1)  # too soon to show again
+    assert [event["event"] for event in told] == ["tick"]
+    assert told[0]["in_flight"] == 3
+    assert told[0]["left_s"] == pytest.approx(1.0)
+    assert told[0]["ttft_p99_ms"] == pytest.approx(200)
+    assert told[0]["watts"] is None
