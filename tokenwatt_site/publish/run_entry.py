@@ -76,7 +76,10 @@ def _waiver(found: WaiverFile | None) -> Waiver | None:
 
 
 def _evidence(tree: Tree, stem: str, run: Run) -> tuple[list[EvidenceFile], list[Problem]]:
-    """Return the evidence that is there and has the hash that the document names."""
+    """Return the evidence that is there and has the hash that the document names.
+
+    None of it here is no fault: it may be large, and its hashes stand in the document.
+    """
     listed = [*(run.evidence or ()), *(e for config in run.configs for e in config.evidence or ())]
     found: list[EvidenceFile] = []
     problems: list[Problem] = []
@@ -93,7 +96,7 @@ def _evidence(tree: Tree, stem: str, run: Run) -> tuple[list[EvidenceFile], list
                 f"{place.as_posix()}: isn't the evidence that the document names (hash or length)"
             )
             problems.append(Problem("error", text, "restore it, or remove the file"))
-    if lacking:
+    if 0 < lacking < len(listed):
         name = tree.name(f"runs/{stem}.json")
         text = f"{name}: {lacking} of {len(listed)} evidence files aren't here"
         problems.append(Problem("warning", text, f"put them into runs/{stem}/evidence/"))

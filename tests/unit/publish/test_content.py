@@ -1,4 +1,5 @@
 import hashlib
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -317,10 +318,17 @@ def test_evidence_that_differs_is_an_error(folder: Path) -> None:
     ]
 
 
-def test_evidence_that_is_kept_elsewhere_is_a_warning(folder: Path) -> None:
+def test_evidence_that_is_kept_elsewhere_is_no_fault_but_a_part_of_it_is(folder: Path) -> None:
     with_evidence(folder, b"rows", b"rows")
-    (folder / "runs/one/evidence/baseline/requests.jsonl.gz").unlink()
-    assert told(folder) == ["warning: content/runs/one.json: 1 of 1 evidence files aren't here"]
+    rows = folder / "runs/one/evidence/baseline/requests.jsonl.gz"
+    rows.rename(folder.parent / "elsewhere")
+    assert told(folder) == []
+    assert loaded(folder).content.runs[0].evidence == ()
+    (folder.parent / "elsewhere").rename(rows)
+    document = json.loads((folder / "runs/one.json").read_bytes())
+    document["evidence"].append(document["evidence"][0] | {"path": "one/evidence/more.jsonl"})
+    (folder / "runs/one.json").write_text(json.dumps(document))
+    assert told(folder) == ["warning: content/runs/one.json: 1 of 2 evidence files aren't here"]
 
 
 def test_no_such_folder() -> None:
