@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from tokenwatt_site.documents.run import Config, Run, WindowRecord
 from tokenwatt_site.method.derived import (
@@ -275,6 +275,7 @@ def _settings(side: Side) -> dict[str, str]:
 def _flat(key: str, value: Any) -> list[tuple[str, str]]:
     if isinstance(value, dict):
         prefix = f"{key}." if key else ""
-        return [row for name, inner in value.items() for row in _flat(f"{prefix}{name}", inner)]
+        items = cast("dict[str, Any]", value).items()
+        return [row for name, each in items for row in _flat(f"{prefix}{name}", each)]
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return [(key, text)]

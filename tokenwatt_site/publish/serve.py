@@ -119,14 +119,14 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if with_body:
             self.wfile.write(data)
 
-    def log_message(self, *_: Any) -> None:
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Requests aren't logged."""
 
 
 class _Listener(http.server.ThreadingHTTPServer):
     """Serves until told otherwise; a reader that goes away is nothing to tell."""
 
-    def handle_error(self, *_: Any) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing."""
 
 
