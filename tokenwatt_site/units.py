@@ -168,7 +168,7 @@ def plural(count: int, noun: str) -> str:
 
 
 _SLASH = re.compile(r"\b(requests|tok|J|kWh|kW|g|TB|GB|1)/(?=[a-zA-Z])")
-_BEFORE = re.compile(r"(?<=[±≤≥×]) (?=[\w.])| (?=× ?\w)|(?<=\bn) (?==)|(?<=\bn =) (?=\d)")
+_BEFORE = re.compile(r"(?<=[±≤≥×÷]) (?=[\w.])| (?=[×÷] ?\w)|(?<=\bn) (?==)|(?<=\bn =) (?=\d)")
 _UNIT = re.compile(
     r"(?<=\d) (?=(?:%|‰|(?:µs|ms|s|min|h|W|kW|kWh|J|tok|requests|TB|GB|MB|kB|Hz|points?|GPUs?)\b))"
 )

@@ -85,6 +85,11 @@
     copy.layout.title = undefined;
     copy.layout.margin = { l: 56, r: 16, t: 36, b: 48 };
     copy.layout.legend = { orientation: "h", y: 1.12 };
+    copy.layout.modebar = {
+      bgcolor: "rgba(0,0,0,0)",
+      color: colour("--ink3"),
+      activecolor: colour("--ink")
+    };
     copy.layout.hoverlabel = { bgcolor: colour("--ink"), font: { color: colour("--bg") } };
     if (copy.layout.meta.mark) copy.layout.annotations = [watermark(copy.layout.meta.mark)];
     return copy;

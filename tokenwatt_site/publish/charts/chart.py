@@ -22,7 +22,10 @@ class Tick:
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A scale from ``lo`` to ``hi`` with its ticks."""
+    """A scale from ``lo`` to ``hi`` with its ticks.
+
+    The page writes the title of an x axis only: that of the y axis is the figure's subtitle.
+    """
 
     lo: float
     hi: float

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Protocol
 
-from tokenwatt_site import units
 from tokenwatt_site.publish.charts.chart import Limit, Note, Panel, Point, Series
 from tokenwatt_site.publish.charts.palette import marker_of
 
@@ -13,6 +12,7 @@ Spot = tuple[float, float]
 _ANCHOR = {"start": "", "middle": " m", "end": " e"}
 _LEFT_ENOUGH = 0.35
 _LABEL_GAP = 0.058
+_NAME_MAX = 22
 _GRID_X = (0.22, 0.36, 0.5, 0.64, 0.78)
 _GRID_Y = (0.14, 0.3, 0.46, 0.62, 0.78, 0.9)
 
@@ -194,7 +194,12 @@ def _names(panel: Panel, pen: Pen) -> None:
         hollow = " ho" if series.points[-1].hollow else ""
         pen.line("lead far", (x + 0.014, y), (1, place))
         pen.marker(f"mk s{series.slot}{hollow} far", marker_of(series.slot), (1, place), dx=12)
-        pen.text("an far", (1, place), units.tidy(series.name), (22, 0.34))
+        pen.text("an far", (1, place), _cut(series.name), (22, 0.34))
+
+
+def _cut(name: str) -> str:
+    """Shorten a name to what fits beside the plot; the key and the table have the whole."""
+    return name if len(name) <= _NAME_MAX else name[: _NAME_MAX - 1].rstrip() + "…"
 
 
 def spread(places: Sequence[float], gap: float = _LABEL_GAP) -> list[float]:

@@ -60,7 +60,7 @@ def efficiency_chart(
         "Output tokens per second and kilowatt against p99 time per output token",
         text,
         _latency_axis(every, limit_ms),
-        scale.linear(0, max(p.y for p in every)),
+        scale.linear(0, max(p.y for p in every), "tok/s/kW"),
         tuple(
             Series(c.name, i + 1, points, dashed=True, small=True, label=True)
             for i, (c, points) in enumerate(drawn)

@@ -38,7 +38,7 @@ def energy_chart(load: Load, scope: str, gain_pct: float | None, marking: Markin
         f"{units.number(first.x, 'rps')} requests/s and {units.number(at.y, 'j_per_token')} J at "
         f"{units.number(at.x, 'rps')}.",
         rate_axis(load),
-        scale.linear(0, max(p.y for p in points)),
+        scale.linear(0, max(p.y for p in points), "J/token"),
         (Series("energy", 2, points),),
         bands=bands,
         boundary=boundary_of(load),

@@ -8,9 +8,10 @@ import csv
 import io
 from typing import Any
 
-from tokenwatt_site.publish.charts.chart import Axis, Chart, Panel, Series
+from tokenwatt_site.publish.charts.chart import Axis, Chart, Limit, Panel, Series
 
 _DASH = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_LEFT = {"xanchor": "right", "yanchor": "top"}
 _SYMBOL = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 
 
@@ -27,14 +28,11 @@ def explore_figure(chart: Chart) -> dict[str, Any]:
     count = len(chart.panels)
     for i, panel in enumerate(chart.panels):
         suffix = str(i + 1) if i else ""
-        data += [_trace(series, suffix) for series in panel.series]
+        data += _traces(panel, suffix)
         layout[f"xaxis{suffix}"] = _axis(panel.x) | {"anchor": f"y{suffix}"}
         top, bottom = 1 - i / count, 1 - (i + 1) / count
         domain = [round(bottom + (0.12 if i < count - 1 else 0), 4), round(top, 4)]
-        title = {"title": {"text": panel.title.split(" against ")[0].split(" over ")[0]}}
-        layout[f"yaxis{suffix}"] = (
-            _axis(panel.y) | {"anchor": f"x{suffix}", "domain": domain} | title
-        )
+        layout[f"yaxis{suffix}"] = _axis(panel.y) | {"anchor": f"x{suffix}", "domain": domain}
         layout["shapes"] += _shapes(panel, suffix)
     return {"data": data, "layout": layout}
 
@@ -47,6 +45,15 @@ def _axis(axis: Axis) -> dict[str, Any]:
     if not axis.log:
         result["range"] = [axis.lo, axis.hi]
     return result
+
+
+def _traces(panel: Panel, suffix: str) -> list[dict[str, Any]]:
+    """Return the panel's series; the pieces of a broken line are one entry of the legend."""
+    traces = [_trace(series, suffix) for series in panel.series]
+    for i, trace in enumerate(traces):
+        if any(before["name"] == trace["name"] for before in traces[:i]):
+            trace["showlegend"] = False
+    return traces
 
 
 def _trace(series: Series, suffix: str) -> dict[str, Any]:
@@ -63,6 +70,7 @@ def _trace(series: Series, suffix: str) -> dict[str, Any]:
         "yaxis": f"y{suffix}",
         "line": {"dash": _DASH[slot] if series.dashed else "solid", "width": 2},
         "meta": {"slot": series.slot},
+        "cliponaxis": False,
     }
     if marked:
         symbols = [_SYMBOL[slot] + ("-open" if p.hollow else "") for p in series.points]
@@ -84,13 +92,16 @@ def _shapes(panel: Panel, suffix: str) -> list[dict[str, Any]]:
         ends |= {f"{across}0": 0, f"{across}1": 1}
         shapes.append(
             _shape("line", "limit", suffix, ends, across)
-            | {"label": {"text": limit.text, "textposition": "start"}}
+            | {
+                "label": {"text": limit.text, "textposition": "start", "textangle": 0}
+                | _beside(limit)
+            }
         )
     if (boundary := panel.boundary) is not None:
         ends = {"x0": boundary.x, "x1": boundary.x, "y0": 0, "y1": 1}
         shapes.append(
             _shape("line", "boundary", suffix, ends, "y")
-            | {"label": {"text": boundary.text, "textposition": "end"}}
+            | {"label": {"text": boundary.text, "textposition": "end", "textangle": 0, **_LEFT}}
         )
         if boundary.fails_at is not None:
             gap = {"x0": boundary.x, "x1": boundary.fails_at, "y0": 0, "y1": 1}
@@ -99,6 +110,11 @@ def _shapes(panel: Panel, suffix: str) -> list[dict[str, Any]]:
         area = {"x0": shade.start, "x1": shade.end, "y0": 0, "y1": 1}
         shapes.append(_shape("rect", "gap", suffix, area, "y"))
     return shapes
+
+
+def _beside(limit: Limit) -> dict[str, str]:
+    """A label stands over a level line, and left of an upright one."""
+    return {"xanchor": "right" if limit.axis == "x" else "left", "yanchor": "bottom"}
 
 
 def _shape(

@@ -19,7 +19,7 @@ from tokenwatt_site.publish.charts.chart import (
 )
 from tokenwatt_site.publish.charts.sweep import Marking
 
-_SHARE = scale.linear(0, 100, parts=4)
+_SHARE = scale.linear(0, 100, "share of requests, %", parts=4)
 
 
 @dataclass(frozen=True, slots=True)

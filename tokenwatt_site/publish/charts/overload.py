@@ -39,8 +39,8 @@ def _energy(curves: Sequence[Curve], scope: str, marking: Marking) -> Chart | No
     panel = _panel(series, "Energy per output token", "j_per_token", "J/token")
     return Chart(
         "over-energy",
-        "Energy per output token over load",
-        f"J, {scope}; up to the SLO boundary of each configuration",
+        "Energy per token over load",
+        f"energy per output token, J, {scope}",
         (panel,),
         _table(series, "Energy", "J/token", "j_per_token"),
         marking.mark,
@@ -63,8 +63,8 @@ def _tpot(curves: Sequence[Curve], slo: Slo, marking: Marking) -> Chart | None:
     )
     return Chart(
         "over-tpot",
-        "Time per output token over load",
-        "p99 time per output token, ms; up to the SLO boundary of each configuration",
+        "p99 TPOT over load",
+        "p99 time per output token, ms",
         (panel,),
         _table(series, "p99 TPOT", "ms", "ms"),
         marking.mark,
@@ -110,7 +110,7 @@ def _panel(
         f"{name} against request rate",
         f"{name} at the end of each line: {ends}.",
         x,
-        scale.linear(0, top),
+        scale.linear(0, top, f"{name}, {unit}"),
         tuple(series),
         limits=limits,
     )

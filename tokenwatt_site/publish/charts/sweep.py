@@ -72,7 +72,7 @@ def _tpot(load: Load, slo: Slo, marking: Marking) -> Chart | None:
     if not known:
         return None
     top = max(1.3 * limit, min(max(v for _, v in known), 2 * limit))
-    axis = scale.linear(0, top)
+    axis = scale.linear(0, top, "p99 TPOT, ms")
     panel = _latency_panel(load, axis, limit, lambda p: p.tpot_p99_ms, "time per output token")
     return Chart(
         "sweep-tpot",
@@ -93,7 +93,7 @@ def _ttft(load: Load, slo: Slo, marking: Marking) -> Chart | None:
         return None
     low = max(min(v for _, v in known), limit / 1000)
     top = max(1.5 * limit, min(max(v for _, v in known), 10 * limit))
-    axis = scale.logarithmic(low, top)
+    axis = scale.logarithmic(low, top, "p99 TTFT, ms")
     panel = _latency_panel(load, axis, limit, lambda p: p.ttft_p99_ms, "time to first token")
     return Chart(
         "sweep-ttft",
@@ -159,7 +159,7 @@ def _goodput(load: Load, marking: Marking) -> Chart | None:
         "Goodput against request rate",
         text,
         rate_axis(load),
-        scale.linear(0, top),
+        scale.linear(0, top, "goodput, tok/s"),
         (Series("all output", 0, every, thin=True), Series("goodput", 1, good, thin=True)),
         boundary=boundary_of(load),
     )
@@ -182,9 +182,8 @@ def _goodput(load: Load, marking: Marking) -> Chart | None:
 def _peak(points: tuple[Point, ...]) -> str:
     best, last = max(points, key=lambda p: p.y), points[-1]
     peak = f"{units.number(best.y, 'tok_s')} tok/s at {units.number(best.x, 'rps')} requests/s"
-    if best is last:
-        return f"grows to {peak}"
-    return f"peaks with {peak}"
+    outside = ", outside the SLO" if best.hollow else ""
+    return f"{'grows to' if best is last else 'peaks with'} {peak}{outside}"
 
 
 def by_rate(caption: str, load: Load, *values: tuple[Column, str, str]) -> Table:

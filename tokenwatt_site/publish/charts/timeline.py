@@ -93,7 +93,7 @@ def _power(
     top = max(v for v in power if v is not None)
     limit_kw = limit_w / 1000 if limit_w else None
     near = limit_kw is not None and top > _NEAR * limit_kw
-    y = scale.linear(0, max(top, limit_kw) if near and limit_kw else top, parts=4)
+    y = scale.linear(0, max(top, limit_kw) if near and limit_kw else top, "kW", parts=4)
     limits: tuple[Limit, ...] = ()
     if near and limit_kw:
         limits = (Limit("y", limit_kw, f"power limit {units.number(limit_kw, 'kw')} kW"),)
@@ -122,7 +122,7 @@ def _in_flight(
         "Requests in flight over time",
         f"Mean over the window {units.number(mean, 'mean_count')}, highest {max(flight):,.0f}.",
         axis,
-        scale.linear(0, max(flight), parts=4),
+        scale.linear(0, max(flight), "in flight", parts=4),
         _lines(times, flight, 1),
         shades=_shades(axis, float(series.window_s)),
         notes=(

@@ -24,6 +24,7 @@ _METRICS = {
     "accuracy_pct": ("Accuracy", "%", "pct"),
 }
 _LOOKS = {"better": "w-good", "worse": "w-bad", "more": "", "less": ""}
+_NAME_MAX = 40
 _STEPS = (2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
@@ -103,6 +104,8 @@ def name_sides(sides: Sequence[tuple[Side, str]]) -> list[Named]:
     for number, ((side, address), each) in enumerate(zip(sides, parts, strict=True)):
         apart = " · ".join(part for part in each if part not in shared)
         head = letter_of(number)
+        if len(apart) > _NAME_MAX:
+            apart = "" if number == 0 else apart[:_NAME_MAX].rstrip() + "…"
         named.append(Named(side, head, f"{head}: {apart}" if apart else head, address))
     return named
 

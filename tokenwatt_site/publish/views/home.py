@@ -1,5 +1,6 @@
 """The home page: three best runs of one model, efficiency against latency, all results."""
 
+import os.path
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -124,11 +125,14 @@ def _efficiency(rows: Sequence[ResultRow], model: str) -> Chart | None:
 
 
 def _names(rows: Sequence[ResultRow]) -> list[str]:
-    """Name each run as shortly as the others allow: machine, with engine, with its id."""
+    """Name each run as shortly as the others allow: machine, with engine, what its id adds."""
     for names in ([r.short for r in rows], [r.detail for r in rows]):
         if len(set(names)) == len(names):
             return names
-    return [row.source.run.id for row in rows]
+    ids = [row.source.run.id for row in rows]
+    # by characters is what is wanted here: ids have no folders
+    shared = os.path.commonprefix(ids).rpartition("-")[0]  # noqa: RUF071
+    return [f"…{each.removeprefix(shared)}" if shared else each for each in ids]
 
 
 def _has_curve(row: ResultRow) -> bool:

@@ -47,6 +47,7 @@ from tokenwatt_site.publish.views.windows import WindowTable, repeats_table, sea
 
 _NOTE = re.compile(r"^(.+?) \(([^()]+)\)$", re.DOTALL)
 _LEDE_MAX = 320
+_UNBROKEN_MAX = 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ class RunView:
     entry: RunEntry
     source: Source
     standing: Standing
-    heading: str
+    heading: tuple[str, str, str]
+    """The title before, at and after the model's name, which doesn't break at its hyphens."""
     aside: str
     """What the title has in brackets at its end."""
     lede: str
@@ -155,7 +157,7 @@ def run_view(entry: RunEntry, content: Content) -> RunView:
         entry=entry,
         source=source,
         standing=stands,
-        heading=match[1] if match else run.title,
+        heading=_heading(match[1] if match else run.title, run.model.name),
         aside=match[2] if match else "",
         lede=_lede(run.summary),
         sections=(),
@@ -222,6 +224,13 @@ def _charts(source: Source, stands: Standing, load: Load) -> list[tuple[str, lis
         ("time", [time] if time else []),
         ("power", [energy] if energy else []),
     ]
+
+
+def _heading(title: str, model: str) -> tuple[str, str, str]:
+    if not model or model not in title or len(model) > _UNBROKEN_MAX:
+        return title, "", ""
+    before, _, after = title.partition(model)
+    return before, model, after
 
 
 def _lede(summary: str) -> str:
