@@ -1,9 +1,10 @@
-"""From a spec to a validated document, through the command line, against llama.cpp's own server."""
+"""From a spec to a validated document, by README's command, against llama.cpp's own server."""
 
 import gzip
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import urllib.request
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from tests.real.server import Server
+from tests.real.server import SERVE, Server
 from tests.support.shared import ROOT
 from tokenwatt_site.documents.doors import load_run
 from tokenwatt_site.documents.run import Run
@@ -56,8 +57,8 @@ def text_of(path: Path) -> str:
     return (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
 
 
-def spec_for(llama: Server, folder: Path, **engine: Any) -> Path:
-    """Write specs/llamacpp.spec.yaml for this server: one rate, 100 requests, wide limits.
+def write_spec(llama: Server, folder: Path, **engine: Any) -> None:
+    """Write specs/llamacpp.spec.yaml anew for this server: one rate, 100 requests, wide limits.
 
     The limits are wide since this is no machine to measure on: it may be busy with anything.
     """
@@ -68,16 +69,26 @@ def spec_for(llama: Server, folder: Path, **engine: Any) -> Path:
     spec["sweep"] = {"strategy": "ladder", "rates": [10]}
     if spec["engine"]["api"] == "chat":
         spec["model"]["vocab_size"] = None
-    path = folder / "small.spec.yaml"
+    path = folder / "specs" / "llamacpp.spec.yaml"
+    path.parent.mkdir()
     with path.open("w") as file:
         YAML(typ="safe").dump(spec, file)
-    return path
 
 
-def program(spec: Path) -> "subprocess.CompletedProcess[str]":
+def typed() -> list[list[str]]:
+    """Return the commands that README gives for a real server, as words."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    after = readme.partition("**Measure a real server.**")[2].partition("```sh\n")[2]
+    block = after.partition("```")[0]
+    return [shlex.split(line, comments=True) for line in block.splitlines()]
+
+
+def program(folder: Path) -> "subprocess.CompletedProcess[str]":
+    """Run README's command in a folder that has a spec at the same place."""
+    _, (_, *arguments) = typed()
     return subprocess.run(
-        [sys.executable, "-m", "tokenwatt_site", "measure", spec.name, "--json"],
-        cwd=spec.parent,
+        [sys.executable, "-m", "tokenwatt_site", *arguments, "--json"],
+        cwd=folder,
         env=os.environ | {"TOKENWATT_TEST_KEY": KEY},
         capture_output=True,
         text=True,
@@ -87,9 +98,9 @@ def program(spec: Path) -> "subprocess.CompletedProcess[str]":
 
 
 def measured(llama: Server, folder: Path, **engine: Any) -> Measurement:
-    spec = spec_for(llama, folder, **engine)
+    write_spec(llama, folder, **engine)
     before = llama.idle_counters()
-    ended = program(spec)
+    ended = program(folder)
     after = llama.idle_counters()
     runs = folder / "runs"
     assert runs.is_dir(), ended.stderr
@@ -120,6 +131,14 @@ def by_chat(llama: Server, tmp_path_factory: pytest.TempPathFactory) -> Measurem
 def done(request: pytest.FixtureRequest) -> Measurement:
     found: Measurement = request.getfixturevalue(request.param)
     return found
+
+
+def test_readme_starts_the_server_that_is_measured_here() -> None:
+    (_, script, *options), (program_name, command, *_) = typed()
+
+    assert ROOT / script == SERVE
+    assert options == ["&"]
+    assert (program_name, command) == ("tokenwatt-site", "measure")
 
 
 def test_the_rate_is_confirmed_and_the_program_exits_with_0(done: Measurement) -> None:
@@ -207,7 +226,8 @@ def test_a_model_that_the_server_lacks_is_refused_though_it_would_answer(
     with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310
         assert answer.status == 200
 
-    ended = program(spec_for(llama, tmp_path, model="no-such-model"))
+    write_spec(llama, tmp_path, model="no-such-model")
+    ended = program(tmp_path)
 
     assert ended.returncode == 1
     assert "no model 'no-such-model'; it has: tiny-qwen2" in ended.stderr
