@@ -1,0 +1,207 @@
+"""The true SLO boundary of a shape: the rate at which 1 % of the requests miss a limit.
+
+It is the rule of a window (the larger of two shares, those that miss TTFT and those that miss TPOT)
+on streams so long that chance hardly matters, on a server that has long been under load.
+"""
+
+import math
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from tokenwatt_site.documents.spec import SpecSlo
+from tokenwatt_site.errors import UsageError
+from tokenwatt_site.method.rng import derive_seed
+from tokenwatt_site.method.schedule import Schedule, poisson_schedule
+from tokenwatt_site.method.scheduler import Request
+from tokenwatt_site.method.shape import Shape
+from tokenwatt_site.method.statistics import mean_interval
+from tokenwatt_site.method.step_model import StepModel
+from tokenwatt_site.method.virtual import play
+from tokenwatt_site.method.workloads import Workload
+
+MISS_SHARE = 0.01
+_WARM_SHARE, _TAIL_SHARE = 0.10, 0.02
+"""Of a stream's requests: those before the steady state and those while it empties don't count."""
+_COARSE_SHARE, _COARSE_LEAST = 0.1, 3000
+_COARSE_GAP = 1.02
+_SLOPES = (2.0, 40.0)
+_FACTOR = 1.5  # between the miss shares at the outermost of the five rates and at the middle one
+_RATES_RPS = (1e-3, 1e5)
+_RECENTRES, _FAR = 4, 8.0
+_AROUND = (0.95, 1.05)
+_XS = (-2, -1, 0, 1, 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Shares:
+    """Shares of the counted requests that miss a limit."""
+
+    ttft: float
+    tpot: float
+    requests: int
+
+    @property
+    def larger(self) -> float:
+        """The share that decides."""
+        return max(self.ttft, self.tpot)
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """The boundary, requests/s, with its 95 % interval over seeds."""
+
+    rate_rps: float
+    lo_rps: float
+    hi_rps: float
+    seed_rates_rps: tuple[float, ...]
+    bound_by: str
+    """ttft or tpot: the share that reaches 1 % first."""
+    slope: float
+    """d ln(miss share)/d ln(rate) there."""
+    requests: int
+    """Requests of a stream; each seed plays it at five rates or more."""
+
+
+class Streams:
+    """The same requests at any rate: only the time axis is scaled."""
+
+    def __init__(self, shape: Shape, workload: Workload, slo: SpecSlo) -> None:
+        self._shape, self._workload, self._slo = shape, workload, slo
+
+    def draw(self, requests: int, index: int) -> Schedule:
+        """Return a stream of about ``requests`` requests at one a second."""
+        seed = derive_seed(0, "truth", index)
+        return poisson_schedule(self._workload, 1.0, float(requests), seed)
+
+    def shares(self, unit: Schedule, rate_rps: float) -> Shares:
+        """Return the miss shares of a stream at a rate."""
+        arrival_s = array("d", (t_s / rate_rps for t_s in unit.arrival_s))
+        schedule = replace(unit, arrival_s=arrival_s, rate_rps=rate_rps)
+        requests = play(StepModel(self._shape, unit.seed), schedule)
+        n = len(requests)
+        counted = requests[int(_WARM_SHARE * n) : n - int(_TAIL_SHARE * n)]
+        late = sum(1 for request in counted if _ttft_ms(request) > self._slo.ttft_p99_ms)
+        slow = sum(1 for request in counted if _tpot_ms(request) > self._slo.tpot_p99_ms)
+        return Shares(late / len(counted), slow / len(counted), len(counted))
+
+
+def _ttft_ms(request: Request) -> float:
+    first_s = math.inf if request.first_s is None else request.first_s
+    return 1000 * (first_s - request.arrival_s)
+
+
+def _tpot_ms(request: Request) -> float:
+    """Return the mean time of a token after the first; 0, which meets any limit, without one."""
+    if request.first_s is None or request.last_s is None or request.output_tokens == 1:
+        return 0.0
+    return 1000 * (request.last_s - request.first_s) / (request.output_tokens - 1)
+
+
+def truth(
+    shape: Shape,
+    workload: Workload,
+    slo: SpecSlo,
+    *,
+    seeds: int = 5,
+    requests: int = 100_000,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Truth:
+    """Return the true SLO boundary of a shape under a workload and limits.
+
+    A short stream finds the neighbourhood; then each seed plays its stream at five rates around it,
+    and a parabola through ln(share) over ln(rate) tells where it is 1 %.
+
+    Args:
+        shape: the server. One that drifts is taken in its final state.
+        workload: lengths of the requests.
+        slo: the limits.
+        seeds: independent streams, 2 or more.
+        requests: length of a stream; a tenth of it is warm-up.
+        progress: told what is going on, a line at a time.
+
+    Raises:
+        UsageError: no rate keeps the limits, or every rate does.
+    """
+    streams = Streams(replace(shape, drift_after_s=0.0), workload, slo)
+    guess_rps, slope = _coarse(streams, max(_COARSE_LEAST, int(requests * _COARSE_SHARE)))
+    progress(f"near {guess_rps:.3g} requests/s")
+    fits: list[_Fit] = []
+    for index in range(seeds):
+        fits.append(_fit(streams, streams.draw(requests, index), guess_rps, slope))
+        progress(f"seed {index + 1} of {seeds}: {fits[-1].rate_rps:.4g} requests/s")
+    mean, half = mean_interval([math.log(fit.rate_rps) for fit in fits])
+    late = sum(fit.at.ttft > fit.at.tpot for fit in fits)
+    return Truth(
+        rate_rps=math.exp(mean),
+        lo_rps=math.exp(mean - (half or 0.0)),
+        hi_rps=math.exp(mean + (half or 0.0)),
+        seed_rates_rps=tuple(fit.rate_rps for fit in fits),
+        bound_by="ttft" if 2 * late > seeds else "tpot",
+        slope=sum(fit.slope for fit in fits) / seeds,
+        requests=requests,
+    )
+
+
+def _coarse(streams: Streams, requests: int) -> tuple[float, float]:
+    """Return the rate at which a short stream misses 1 %, and the slope of ln(share) there."""
+    unit = streams.draw(requests, -1)
+    low, high, rate_rps = 0.0, math.inf, 1.0
+    while not high < _COARSE_GAP * low:
+        if not _RATES_RPS[0] < rate_rps < _RATES_RPS[1]:
+            raise UsageError(
+                f"no SLO boundary between {_RATES_RPS[0]:g} and {_RATES_RPS[1]:g} requests/s",
+                "give limits that the shape keeps at a low rate and breaks at a high one",
+            )
+        if streams.shares(unit, rate_rps).larger <= MISS_SHARE:
+            low = rate_rps
+        else:
+            high = rate_rps
+        rate_rps = math.sqrt(low * high) if low and high < math.inf else low * 2 or high / 2
+    around = [streams.shares(unit, rate_rps * factor).larger + 1 / requests for factor in _AROUND]
+    slope = math.log(around[1] / around[0]) / math.log(_AROUND[1] / _AROUND[0])
+    return rate_rps, min(max(slope, _SLOPES[0]), _SLOPES[1])
+
+
+@dataclass(frozen=True, slots=True)
+class _Fit:
+    rate_rps: float
+    slope: float
+    at: Shares
+    """At the middle one of the five rates."""
+
+
+def _fit(streams: Streams, unit: Schedule, centre_rps: float, slope: float) -> _Fit:
+    """Return where a parabola through five rates is 1 %, centred anew until that is among them."""
+    step = math.log(_FACTOR) / 2 / slope
+    for _ in range(_RECENTRES):
+        rates_rps = [centre_rps * math.exp(step * x) for x in _XS]
+        shares = [streams.shares(unit, rate_rps) for rate_rps in rates_rps]
+        level, rise, bend = parabola([math.log(s.larger + 0.5 / s.requests) for s in shares])
+        x = crossing(level - math.log(MISS_SHARE), rise, bend)
+        centre_rps *= math.exp(step * max(-_FAR, min(_FAR, x)))
+        if abs(x) <= _XS[-1]:
+            break
+    return _Fit(centre_rps, rise / step, shares[len(_XS) // 2])
+
+
+def parabola(y: Sequence[float]) -> tuple[float, float, float]:
+    """Return a, b, c of the least-squares a + b·x + c·(x² − 2) through y at x = −2, −1, 0, 1, 2.
+
+    The three terms are orthogonal on these x, so each coefficient is a sum of its own.
+    """
+    return (
+        math.fsum(y) / 5,
+        math.fsum(x * v for x, v in zip(_XS, y, strict=True)) / 10,
+        math.fsum((x * x - 2) * v for x, v in zip(_XS, y, strict=True)) / 14,
+    )
+
+
+def crossing(level: float, rise: float, bend: float) -> float:
+    """Return the x, nearest to the line's, at which level + rise·x + bend·(x² − 2) is 0."""
+    line = -level / rise
+    root = rise * rise - 4 * bend * (level - 2 * bend)
+    if not bend or root < 0:
+        return line
+    ends = [(-rise + sign * math.sqrt(root)) / (2 * bend) for sign in (1, -1)]
+    return min(ends, key=lambda x: abs(x - line))
