@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+import struct
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -106,8 +108,18 @@ class Handler(asyncio.Protocol):
                 return
             steps.popleft()
             if what is Do.RESET:
-                transport.reset()
+                reset(transport)
             elif what is Do.HANG_UP:
                 transport.close()
             else:
                 transport.write(what)
+
+
+def reset(transport: Any) -> None:
+    """End a connection so that the peer sees a reset, in memory or over TCP."""
+    sock = transport.get_extra_info("socket")
+    if sock is None:
+        transport.reset()
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()

@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import Protocol
 
-_EARLY_S = 0.002  # loop timers count in whole milliseconds, and wake up late rather than early
+_EARLY_S = 0.0015  # loop timers count in whole milliseconds, and wake up late rather than early
 
 
 class Clock(Protocol):

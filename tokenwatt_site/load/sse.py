@@ -40,6 +40,8 @@ class SseDecoder:
             ValueError: a line of more than 16 MiB.
         """
         if self._plain and chunk.endswith(b"\n\n") and b"\r" not in chunk:
+            if chunk.find(b"\n") == len(chunk) - 2 and chunk.startswith(b"data: "):
+                return [(b"", chunk[6:-2])]  # one event a read: what most servers send
             events: list[Event] = []
             for block in chunk[:-2].split(b"\n\n"):
                 if block.startswith(b"data: ") and b"\n" not in block:

@@ -62,21 +62,21 @@ def _read_chunk(
     usage = chunk.get("usage")
     count = _read_usage(usage, facts) if is_dict(usage) else None
     choices = dicts(chunk.get("choices"))
-    if len(choices) != 1 and count is not None:
+    if len(choices) == 1:
+        choice = choices[0]
+        return _read_choice(choice, count, facts, carried(choice))
+    if count is not None:
         facts.usage[WHOLE] = count
-        count = None
-    told = [_read_choice(choice, count, facts, carried(choice)) for choice in choices]
+    told = [_read_choice(choice, None, facts, carried(choice)) for choice in choices]
     return _sum([tokens for tokens in told if tokens is not None])
 
 
 def _read_choice(
     choice: dict[str, Any], count: int | None, facts: StreamFacts, carried: Carried
 ) -> int | None:
-    told = choice.get("index")
-    index = told if _is_count(told) else 0
-    facts.choices = max(facts.choices, index + 1)
+    index = _index(choice, facts)
     finish = choice.get("finish_reason")
-    if isinstance(finish, str) and finish:
+    if finish and isinstance(finish, str):
         facts.finish = finish[:_LONGEST_WORD]
     before = facts.usage.get(index)
     if count is not None:
@@ -88,10 +88,19 @@ def _read_choice(
     elif carried is not Carried.REASONING:
         facts.answered = True
     facts.events += 1
-    if before is None and facts.events == 1:
-        rise = count or 0  # the first token event says how many tokens it holds
-        before = 0 if count is not None else None
-    return _tell(choice, facts, rise if count is not None and before is not None else -1)
+    if facts.events == 1 and before is None and count is not None:
+        before, rise = 0, count  # the first token event says how many tokens it holds
+    known = count is not None and before is not None
+    return _tell(choice, facts, rise if known else -1)
+
+
+def _index(choice: dict[str, Any], facts: StreamFacts) -> int:
+    """Return the number of a choice, and keep how many there are."""
+    index = choice.get("index")
+    number = index if _is_count(index) else 0
+    if number >= facts.choices:
+        facts.choices = number + 1
+    return number
 
 
 def _tell(choice: dict[str, Any], facts: StreamFacts, by_usage: int) -> int:
@@ -151,7 +160,9 @@ def _sum(told: list[int]) -> int | None:
 
 def dicts(value: Any) -> list[dict[str, Any]]:
     """Return the objects of a JSON array; none where the value is no array."""
-    return [item for item in value if is_dict(item)] if _is_list(value) else []
+    if not _is_list(value):
+        return []
+    return value if all(map(is_dict, value)) else [item for item in value if is_dict(item)]
 
 
 def is_dict(value: Any) -> TypeGuard[dict[str, Any]]:

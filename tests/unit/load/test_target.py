@@ -1,0 +1,108 @@
+import json
+from typing import Any
+
+import pytest
+
+from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.errors import RefusedError, UsageError
+from tokenwatt_site.load.facts import ServerFacts
+from tokenwatt_site.load.target import Target
+
+URL = "http://127.0.0.1:8000/v1"
+
+
+def spec(**engine: Any) -> Spec:
+    return Spec.model_validate(
+        {"name": "s", "engine": {"endpoint": URL, **engine}, "model": {"name": "m"}}
+    )
+
+
+def body(target: Target, prompt: Any = "hi") -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(target.body(prompt, 16))
+    return read
+
+
+def test_the_body_of_completions() -> None:
+    target = Target.of(spec(), URL, ServerFacts("m", ids_ok=True))
+    assert body(target, [5, 6]) == {
+        "model": "m",
+        "prompt": [5, 6],
+        "max_tokens": 16,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "ignore_eos": True,
+    }
+
+
+def test_the_body_of_chat() -> None:
+    target = Target.of(spec(api="chat", ignore_eos=False), URL, ServerFacts("m"))
+    assert target.text_prompts
+    assert body(target)["messages"] == [{"role": "user", "content": "hi"}]
+    assert "ignore_eos" not in body(target)
+
+
+def test_ignore_eos_is_left_out_where_the_server_does_not_take_it() -> None:
+    target = Target.of(spec(), URL, ServerFacts("m", ignore_eos_ok=False))
+    assert "ignore_eos" not in body(target)
+    assert not target.asked.ignore_eos
+
+
+def test_extra_body_is_merged_last() -> None:
+    target = Target.of(
+        spec(extra_body={"temperature": 1, "ignore_eos": None}), URL, ServerFacts("m")
+    )
+    assert body(target)["temperature"] == 1
+    assert body(target)["ignore_eos"] is None
+
+
+@pytest.mark.parametrize(
+    "name", ["model", "stream", "stream_options", "prompt", "messages", "max_tokens"]
+)
+def test_extra_body_replaces_nothing_that_the_measurement_sets(name: str) -> None:
+    with pytest.raises(UsageError, match=f"extra_body can't replace '{name}'"):
+        Target.of(spec(extra_body={name: 1}), URL, ServerFacts("m"))
+
+
+def test_several_answers_a_request_are_refused() -> None:
+    for n in (2, 0, "1", None):
+        with pytest.raises(UsageError, match=r"n = .* answers a request"):
+            Target.of(spec(extra_body={"n": n}), URL, ServerFacts("m"))
+    Target.of(spec(extra_body={"n": 1}), URL, ServerFacts("m"))
+
+
+def test_tools_are_asked_where_extra_body_offers_some() -> None:
+    assert Target.of(spec(extra_body={"tools": [{}]}), URL, ServerFacts("m")).asked.tools
+    assert not Target.of(spec(), URL, ServerFacts("m")).asked.tools
+
+
+def test_a_dialect_not_spoken_is_refused_by_name() -> None:
+    with pytest.raises(RefusedError, match="responses"):
+        Target.of(spec(api="responses"), URL, ServerFacts("m"))
+
+
+def test_the_head_has_the_key_and_ends_at_the_length() -> None:
+    target = Target.of(spec(api_key_env="K"), URL, ServerFacts("m"), {"K": " k-1\n"})
+    assert target.head().split(b"\r\n") == [
+        b"POST /v1/completions HTTP/1.1",
+        b"Host: 127.0.0.1:8000",
+        b"Accept: text/event-stream",
+        b"Content-Type: application/json",
+        b"Authorization: Bearer k-1",
+        b"Content-Length: ",
+    ]
+
+
+def test_the_key_is_in_no_text() -> None:
+    target = Target.of(spec(api_key_env="K"), URL, ServerFacts("m"), {"K": "sesame"})
+    assert "sesame" not in repr(target)
+    assert target.without_key("bad key sesame!") == "bad key …!"
+
+
+@pytest.mark.parametrize(
+    "value, fault", [("", "not set"), ("a\r\nb", "no HTTP header"), ("sésame", "no HTTP header")]
+)
+def test_a_key_that_no_header_can_carry_is_refused_unseen(value: str, fault: str) -> None:
+    with pytest.raises(UsageError, match=fault) as refused:
+        Target.of(spec(api_key_env="MY_KEY"), URL, ServerFacts("m"), {"MY_KEY": value})
+    assert "MY_KEY" in str(refused.value)
+    assert not value or value not in str(refused.value)
