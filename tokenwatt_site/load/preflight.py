@@ -106,7 +106,8 @@ def _model(control: Control, wanted: str, notes: list[str]) -> dict[str, Any]:
         if not wanted:
             raise ServerError(
                 f"{control.url}/models lists no models, and the spec names none",
-                "set engine.model to the name that the server was started with",
+                "check the path of engine.endpoint, or set engine.model to the name that the server "
+                "was started with",
             )
         notes.append("the server lists no models; the spec's name is used unchecked")
         return {"id": wanted}

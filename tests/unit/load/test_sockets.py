@@ -99,7 +99,7 @@ def in_turn(
                 spoken = dialect("completions")
                 pool.send(Stream(trace, request, spoken, aim.asked, lambda _, e=ended: e.set()))
                 await ended.wait()
-                while until_lost and any(connection.open for connection in pool.connections):  # noqa: ASYNC110 - it sets no event
+                while until_lost and pool.connections:  # noqa: ASYNC110 - it sets no event
                     await asyncio.sleep(0.001)
                 found.append(trace.reason or trace.outcome)
             await pool.close()
