@@ -97,6 +97,12 @@ def test_a_missing_figure_is_not_recorded() -> None:
     assert found.reason == "the candidate’s document lacks it"
 
 
+def test_nothing_is_a_percentage_of_nothing() -> None:
+    found = delta(side(with_config(goodput_tok_s=0)), side(), "goodput_tok_s")
+    assert (found.word, found.difference) == ("not comparable", None)
+    assert found.reason == "the baseline's figure is 0"
+
+
 def test_accuracy_is_in_points_without_an_interval_yet() -> None:
     one = side(with_config(accuracy={"score": 90.0}))
     two = side(with_config(accuracy={"score": 89.25}))

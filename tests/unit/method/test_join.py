@@ -197,6 +197,24 @@ def test_reasons_of_missing_figures_move_with_their_configuration() -> None:
     }
 
 
+def test_a_reason_moves_only_with_a_section_that_is_the_configurations_own() -> None:
+    hardware = demo_document()["hardware"] | {"driver": "600.1", "power_limit_w": None}
+    why = {"code": "NO_DRIVER", "text": "the driver doesn't tell"}
+    missing = {"/hardware/power_limit_w": why, "/fleet": why}
+    joined = join([source(), candidate(hardware=hardware, missing=missing)], Wishes())
+    assert joined.missing is not None
+    assert set(joined.missing) == {
+        "/configs/0/mbu_pct",
+        "/configs/0/accuracy",
+        "/configs/1/hardware/power_limit_w",
+    }
+
+
+def test_no_reasons_at_all() -> None:
+    joined = join([source(missing={}), candidate(missing={})], Wishes())
+    assert joined.missing is None
+
+
 def test_the_band_is_the_largest_and_each_other_one_is_kept() -> None:
     joined = join([source(variance_band_pct=1.0), candidate(variance_band_pct=2.5)], Wishes())
     assert joined.variance_band_pct == 2.5

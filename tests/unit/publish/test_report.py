@@ -125,6 +125,15 @@ def test_a_run_is_never_its_own_report() -> None:
     assert path.read_bytes() == before
 
 
+@pytest.mark.parametrize("out", ["x.yaml", "folder.json", "link.json"])
+def test_an_output_is_a_json_file(out: str) -> None:
+    Path("folder.json").mkdir()
+    Path("link.json").symlink_to("elsewhere.json")
+    with pytest.raises(UsageError, match=out.replace(".", r"\.")):
+        report((measured("mine"),), Wishes(), Path(out), force=True)
+    assert not Path("elsewhere.json").exists()
+
+
 def test_replacing_leaves_no_old_evidence() -> None:
     report((measured("base"), measured("fast", "candidate")), Wishes(id="x"), None, force=False)
     report((Path("runs/base.json"),), Wishes(id="x"), None, force=True)
