@@ -5,13 +5,18 @@
     python specs/llamacpp/serve.py --gguf model.gguf --slots 4 --ctx 8192
 
 When it answers, one JSON line says where: {"url": "http://127.0.0.1:8080/v1", "model": "…"}.
-SIGTERM or Ctrl-C ends it. The server's own log goes to stderr.
+SIGTERM or Ctrl-C ends it. The server's own log goes to stderr. With a command after `--`, that
+runs as soon as the server answers, and the server ends with it:
+
+    python specs/llamacpp/serve.py -- tokenwatt-site measure specs/llamacpp.spec.yaml
 """
 
 import argparse
 import hashlib
 import json
+import shutil
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -70,14 +75,25 @@ def arguments() -> argparse.Namespace:
     add("--ctx", type=int, default=65_536, help="tokens of context, shared out (%(default)s)")
     add("--threads", type=int, default=1, help="compute threads; leave a core free (%(default)s)")
     add("--verbosity", type=int, default=QUIET, help="of llama.cpp's log, 0 to 4 (%(default)s)")
+    add("command", nargs="*", help="after --: run this while serving, then stop")
     options = parser.parse_args()
     if options.gguf and not options.gguf.is_file():
         parser.error(f"{options.gguf} is no file; give the path of a GGUF file")
+    if options.command and not shutil.which(options.command[0]):
+        parser.error(f"there is no program {options.command[0]}")
     return options
 
 
+def run(command: list[str]) -> int:
+    """Run a command and return its exit code; what stops this program is for the command."""
+    with subprocess.Popen(command) as process:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches both
+        signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        return process.wait()
+
+
 def main() -> None:
-    """Serve until told to stop."""
+    """Serve until told to stop, or until the command has ended; exit as that did."""
     options = arguments()
     ends = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # before the server's threads exist
@@ -91,8 +107,11 @@ def main() -> None:
         )
     (model,) = params.model_alias
     print(json.dumps({"url": f"{server.listening_address}/v1", "model": model}), flush=True)
-    signal.sigwait(ends)
-    sys.exit(0)
+    if not options.command:
+        signal.sigwait(ends)
+        sys.exit(0)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ends)
+    sys.exit(run(options.command))
 
 
 if __name__ == "__main__":

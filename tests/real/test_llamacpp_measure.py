@@ -75,12 +75,13 @@ def write_spec(llama: Server, folder: Path, **engine: Any) -> None:
         YAML(typ="safe").dump(spec, file)
 
 
-def typed() -> list[list[str]]:
-    """Return the commands that README gives for a real server, as words."""
+def typed() -> tuple[list[str], list[str]]:
+    """Return what README starts for a real server: the server, and the command that measures it."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     after = readme.partition("**Measure a real server.**")[2].partition("```sh\n")[2]
-    block = after.partition("```")[0]
-    return [shlex.split(line, comments=True) for line in block.splitlines()]
+    words = shlex.split(after.partition("```")[0].replace("\\\n", ""))
+    split = words.index("--")
+    return words[:split], words[split + 1 :]
 
 
 def program(folder: Path) -> "subprocess.CompletedProcess[str]":
@@ -134,11 +135,11 @@ def done(request: pytest.FixtureRequest) -> Measurement:
 
 
 def test_readme_starts_the_server_that_is_measured_here() -> None:
-    (_, script, *options), (program_name, command, *_) = typed()
+    server, (name, command, spec, *_) = typed()
 
-    assert ROOT / script == SERVE
-    assert options == ["&"]
-    assert (program_name, command) == ("tokenwatt-site", "measure")
+    assert server == ["python", str(SERVE.relative_to(ROOT))]
+    assert (name, command) == ("tokenwatt-site", "measure")
+    assert spec == "specs/llamacpp.spec.yaml"
 
 
 def test_the_rate_is_confirmed_and_the_program_exits_with_0(done: Measurement) -> None:

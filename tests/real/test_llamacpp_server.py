@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -50,3 +51,23 @@ def test_a_file_that_is_no_model_is_one_message(tmp_path: Path) -> None:
     assert ended.returncode == 1
     assert "next: another --port" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_command_runs_while_the_server_answers_and_its_exit_code_is_kept(tmp_path: Path) -> None:
+    ask = (
+        "import sys, urllib.request as r;"
+        "sys.exit(r.urlopen(sys.argv[1], timeout=10).status - 193)"  # 200 becomes 7
+    )
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    health = f"http://127.0.0.1:{port}/health"
+
+    ended = subprocess.run(
+        [sys.executable, SERVE, "--port", str(port), "--", sys.executable, "-c", ask, health],
+        cwd=tmp_path,
+        timeout=60,
+        check=False,
+    )
+
+    assert ended.returncode == 7
