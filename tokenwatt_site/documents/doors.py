@@ -1,5 +1,6 @@
 """The two doors: a spec from YAML, a run document from JSON. Whatever passes is valid."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,14 @@ def load_spec(path: Path) -> Spec:
         UsageError: the file can't be read or isn't a spec; the message names file, line and field.
     """
     file = yamlfile.load(path)
-    return parse_spec(
-        file.data, lambda fault: f"{path}:{file.line(fault.path)}: {fault.dotted}: {fault.text}"
-    )
+
+    def place(fault: Fault) -> str:
+        return f"{path}:{file.line(fault.path)}: {fault.dotted}: {fault.text}"
+
+    return parse_spec(file.data, place)
 
 
-def parse_spec(data: Any, place: Any = None) -> Spec:
+def parse_spec(data: Any, place: Callable[[Fault], str] | None = None) -> Spec:
     """Validate a parsed spec; ``place`` turns a fault into its line of the message.
 
     Raises:

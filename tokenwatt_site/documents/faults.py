@@ -8,6 +8,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from tokenwatt_site.documents.jsonfile import is_array, is_object
+
 Path = tuple[str | int, ...]
 
 # A branch of a union: where it stands, and pydantic's name for it.
@@ -78,9 +80,9 @@ def _walk(item: Any, data: Any) -> tuple[Path, list[Tag]]:
 
 
 def _holds(here: Any, part: str | int) -> bool:
-    if isinstance(here, list):
+    if is_array(here):
         return isinstance(part, int) and part < len(here)
-    return isinstance(here, dict) and part in here
+    return is_object(here) and part in here
 
 
 def _worse_branches(errors: list[tuple[str, list[Tag]]]) -> set[Tag]:

@@ -3,7 +3,7 @@
 import json
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from tokenwatt_site.errors import DocumentError
 
@@ -82,6 +82,16 @@ def dumps(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
+def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
+    """Tell whether a parsed value is an object."""
+    return isinstance(value, dict)
+
+
+def is_array(value: Any) -> TypeGuard[list[Any]]:
+    """Tell whether a parsed value is an array."""
+    return isinstance(value, list)
+
+
 def _refuse_constant(text: str) -> Any:
     message = f"{text} is not JSON; missing numbers are null"
     raise ValueError(message)
@@ -117,10 +127,10 @@ def _check(value: Any, depth: int) -> None:
         except UnicodeEncodeError:
             message = "a string holds a lone surrogate"
             raise ValueError(message) from None
-    elif isinstance(value, dict):
+    elif is_object(value):
         for key, item in value.items():
             _check(key, depth + 1)
             _check(item, depth + 1)
-    elif isinstance(value, list):
+    elif is_array(value):
         for item in value:
             _check(item, depth + 1)

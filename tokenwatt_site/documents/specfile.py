@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from tokenwatt_site.documents.faults import submodels
+from tokenwatt_site.documents.jsonfile import is_object
 from tokenwatt_site.documents.spec import Spec
 
 WIDTH = 96
@@ -23,7 +24,7 @@ def commented(values: dict[str, Any], header: str) -> str:
         info = Spec.model_fields[name]
         sections = submodels(info.annotation)
         lines += ["", *_comment(info.description, 0)]
-        if isinstance(value, dict) and sections:
+        if is_object(value) and sections:
             lines += [f"{name}:", *_section(sections[0], value, 1)]
         else:
             lines.append(f"{name}: {scalar(value)}")
@@ -37,12 +38,8 @@ def _section(model: type[BaseModel], values: dict[str, Any], depth: int) -> list
         info = model.model_fields[name]
         sections = submodels(info.annotation)
         lines += _comment(info.description, depth)
-        if (
-            isinstance(value, dict)
-            and value
-            and sections
-            and set(value) <= set(sections[0].model_fields)
-        ):
+        known = set(sections[0].model_fields) if sections else set[str]()
+        if is_object(value) and value and set(value) <= known:
             lines += [f"{pad}{name}:", *_section(sections[0], value, depth + 1)]
         else:
             lines.append(f"{pad}{name}: {scalar(value)}")

@@ -7,7 +7,6 @@ from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from tokenwatt_site.errors import UsageError
 
@@ -21,7 +20,8 @@ class YamlFile:
     """Parsed YAML: plain data, and the tree that knows the lines."""
 
     data: Any
-    root: Node | None
+    root: Any
+    """ruamel's node of the whole file; its types are loose, so it travels as Any."""
 
     def line(self, path: tuple[str | int, ...]) -> int:
         """Return the line, from 1, of the place that a path names, or of its nearest parent."""
@@ -63,18 +63,19 @@ def loads(raw: bytes, name: str) -> YamlFile:
             f"{name}: not UTF-8 at byte {error.start}", "save the file as UTF-8"
         ) from None
     try:
-        root = YAML(typ="safe", pure=True).compose(StringIO(text))
+        root = _yaml().compose(StringIO(text))
         if root is not None and _size(root, 0) > MAX_NODES:
             raise UsageError(
                 f"{name}: more than {MAX_NODES} values once its aliases are followed",
                 "write it out, smaller",
             )
-        data = YAML(typ="safe", pure=True).load(StringIO(text))
+        data = _yaml().load(StringIO(text))
     except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        marked: Any = error
+        mark = marked.problem_mark or marked.context_mark
         where = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         raise UsageError(
-            f"{name}{where}: not YAML: {error.problem or error}", "mend the line"
+            f"{name}{where}: not YAML: {marked.problem or error}", "mend the line"
         ) from None
     except (YAMLError, ValueError, RecursionError) as error:
         raise UsageError(
@@ -85,9 +86,9 @@ def loads(raw: bytes, name: str) -> YamlFile:
 
 def dumps(data: Any) -> str:
     """Return plain data as YAML in the order of its keys, one key a line."""
-    yaml = YAML(typ="safe", pure=True)
+    yaml = _yaml()
     yaml.default_flow_style = False
-    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.sort_base_mapping_type_on_output = False
     yaml.allow_unicode = True
     yaml.width = 4096
     out = StringIO()
@@ -95,24 +96,30 @@ def dumps(data: Any) -> str:
     return out.getvalue()
 
 
-def _child(node: Node | None, part: str | int) -> tuple[int, Node] | None:
-    if isinstance(node, MappingNode):
+def _yaml() -> Any:
+    return YAML(typ="safe", pure=True)
+
+
+def _child(node: Any, part: str | int) -> tuple[int, Any] | None:
+    if node is None:
+        return None
+    if node.id == "mapping":
         for key, value in node.value:
             if key.value == part:
                 return key.start_mark.line + 1, value
-    elif isinstance(node, SequenceNode) and isinstance(part, int) and part < len(node.value):
+    elif node.id == "sequence" and isinstance(part, int) and part < len(node.value):
         return node.value[part].start_mark.line + 1, node.value[part]
     return None
 
 
-def _size(node: Node, depth: int) -> int:
+def _size(node: Any, depth: int) -> int:
     """Count the values with aliases followed; stops early once past the bound."""
     if depth > MAX_DEPTH:
         return MAX_NODES + 1
-    children: list[Node] = []
-    if isinstance(node, MappingNode):
+    children: list[Any] = []
+    if node.id == "mapping":
         children = [each for pair in node.value for each in pair]
-    elif isinstance(node, SequenceNode):
+    elif node.id == "sequence":
         children = node.value
     total = 1
     for child in children:
