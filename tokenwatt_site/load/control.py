@@ -11,7 +11,7 @@ from tokenwatt_site.errors import ServerError
 from tokenwatt_site.load.address import Address
 from tokenwatt_site.load.api.chunk import dicts, error_message, is_dict, parsed
 
-_CONNECT_S = 10.0
+_SHORT_S = 10.0
 _ANSWER_S = 300.0  # a server that compiles on its first request takes minutes
 
 
@@ -29,7 +29,7 @@ class Control:
         self._has_key = bool(headers)
         self._client = httpx.Client(
             headers={"Accept-Encoding": "identity", **headers},
-            timeout=httpx.Timeout(_ANSWER_S, connect=_CONNECT_S),
+            timeout=_SHORT_S,
             verify=ssl.create_default_context() if address.scheme == "https" else False,
             # llama.cpp hangs up after a stream without having said so: a kept connection is dead
             limits=httpx.Limits(max_keepalive_connections=0),
@@ -66,7 +66,10 @@ class Control:
 
     def root_json(self, path: str) -> dict[str, Any]:
         """Return the JSON object at a path of the server itself; empty where there is none."""
-        response = self.ask("GET", self._address.root + path, refuse=False)
+        try:
+            response = self.ask("GET", self._address.root + path, refuse=False)
+        except ServerError:
+            return {}
         body = parsed(response.text) if response.is_success else None
         return body if is_dict(body) else {}
 
@@ -79,8 +82,11 @@ class Control:
             ServerError: no answer; with ``refuse``, also a redirect or a refused key.
         """
         content_type = {"Content-Type": "application/json"} if body else {}
+        timeout = httpx.Timeout(_ANSWER_S if body else _SHORT_S, connect=_SHORT_S)
         try:
-            response = self._client.request(method, url, content=body, headers=content_type)
+            response = self._client.request(
+                method, url, content=body, headers=content_type, timeout=timeout
+            )
         except httpx.HTTPError as error:
             raise self._unreachable(error) from None
         if refuse and response.is_redirect:
@@ -140,6 +146,11 @@ class Control:
             return ServerError(
                 f"nothing answers at {self.url} ({words})",
                 "start the server, or correct engine.endpoint",
+            )
+        if isinstance(error, httpx.TimeoutException):
+            return ServerError(
+                f"the server at {self.url} takes connections and doesn't answer",
+                "look into its log; it may still be loading, or be stuck",
             )
         return ServerError(
             f"the server at {self.url} gave no valid HTTP answer ({words})",

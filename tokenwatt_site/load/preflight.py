@@ -106,8 +106,7 @@ def _model(control: Control, wanted: str, notes: list[str]) -> dict[str, Any]:
         if not wanted:
             raise ServerError(
                 f"{control.url}/models lists no models, and the spec names none",
-                "check the path of engine.endpoint, or set engine.model to the name that the server "
-                "was started with",
+                "check the path of engine.endpoint, or set engine.model to the served model's name",
             )
         notes.append("the server lists no models; the spec's name is used unchecked")
         return {"id": wanted}

@@ -129,6 +129,17 @@ def test_a_workload_longer_than_the_context_is_noted() -> None:
     assert "8,192" in note
 
 
+def test_a_server_that_is_silent_about_its_version_is_still_measured() -> None:
+    server = Server()
+
+    def silent(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/version":
+            raise httpx.ReadTimeout("timed out")
+        return server(request)
+
+    assert ask(silent, spec()).engine_version == ""
+
+
 def test_the_named_model_or_alias_is_used() -> None:
     models = {"data": [{"id": "big"}, {"id": "tiny", "aliases": ["t"]}]}
     assert ask(Server(models=models), spec(model="tiny")).model == "tiny"
@@ -263,7 +274,7 @@ HTML = httpx.Response(200, html="<html><body>Welcome to nginx!</body></html>")
          "certificate of 127.0.0.1:8000 can't be verified", "SSL_CERT_FILE"),
         (raising(httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER] wrong version number")),
          "speaks no TLS", "http://127.0.0.1:8000/v1"),
-        (raising(httpx.ReadTimeout("")), "no valid HTTP answer (ReadTimeout)", "log"),
+        (raising(httpx.ReadTimeout("")), "takes connections and doesn't answer", "log"),
         (raising(httpx.RemoteProtocolError("illegal status line")), "no valid HTTP answer", "port"),
         (Server(models=httpx.Response(401, json={"error": {"message": "no key"}})),
          "wants an API key: 401 (no key)", "engine.api_key_env"),

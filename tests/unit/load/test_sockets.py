@@ -2,7 +2,6 @@
 
 import asyncio
 import ssl
-import subprocess
 from array import array
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import Any
 import pytest
 
 from tests.support.scripted import END, HEAD, Do, Script, ScriptedServer, chunk, event
-from tests.support.shared import require
 from tokenwatt_site.load.api import dialect
 from tokenwatt_site.load.clock import RealClock
 from tokenwatt_site.load.connection import Pool
@@ -187,35 +185,6 @@ def test_a_long_prompt_and_a_long_read_pass(
     (trace,) = load(server, loop, [0.0], extra_body=padding).traces
     assert server.seen[0].body["pad"] == padding["pad"]
     assert len(trace.events_s) == 5000
-
-
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A certificate for localhost, signed by itself, and its key in one file."""
-    file = tmp_path_factory.mktemp("tls") / "both.pem"
-    command = [
-        *(
-            require("openssl"),
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:P-256",
-        ),
-        *(
-            "-nodes",
-            "-days",
-            "2",
-            "-subj",
-            "/CN=localhost",
-            "-addext",
-            "subjectAltName=DNS:localhost",
-        ),
-        *("-keyout", str(file), "-out", str(file)),
-    ]
-    subprocess.run(command, check=True, capture_output=True)
-    return file
 
 
 @LOOPS

@@ -1,0 +1,92 @@
+"""What the system really says of dead ports, other protocols and certificates, and our words."""
+
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tokenwatt_site.errors import ServerError
+from tokenwatt_site.load.address import Address
+from tokenwatt_site.load.control import Control
+
+
+@contextmanager
+def listening(greeting: bytes, tls: ssl.SSLContext | None = None) -> Iterator[int]:
+    """Answer every connection with the same bytes; yield the port."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            try:
+                if tls is not None:
+                    connection = tls.wrap_socket(connection, server_side=True)
+                connection.recv(4096)
+                connection.sendall(greeting)
+            except OSError:
+                pass
+            connection.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        yield listener.getsockname()[1]
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join()
+
+
+def refusal(endpoint: str) -> ServerError:
+    with (
+        pytest.raises(ServerError) as refused,
+        Control(Address.of(endpoint), {}) as control,
+    ):
+        control.models()
+    return refused.value
+
+
+def test_a_dead_port() -> None:
+    assert "refused" in refusal("http://127.0.0.1:9/v1").what
+
+
+def test_a_name_that_is_none() -> None:
+    assert "nothing answers" in refusal("http://nowhere.invalid/v1").what
+
+
+def test_no_http() -> None:
+    with listening(b"SSH-2.0-OpenSSH_9.2\r\n") as port:
+        assert "no valid HTTP answer" in refusal(f"http://127.0.0.1:{port}/v1").what
+
+
+def test_https_to_plain_http() -> None:
+    with listening(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n") as port:
+        refused = refusal(f"https://127.0.0.1:{port}/v1")
+    assert "speaks no TLS" in refused.what
+    assert f"http://127.0.0.1:{port}/v1" in refused.hint
+
+
+def test_a_certificate_that_nobody_signed(certificate: Path) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificate)
+    with listening(b"", context) as port:
+        refused = refusal(f"https://localhost:{port}/v1")
+    assert "can't be verified" in refused.what
+    assert "SSL_CERT_FILE" in refused.hint
+
+
+def test_a_list_of_models() -> None:
+    body = b'{"data": [{"id": "tiny"}]}'
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with (
+        listening(head + body) as port,
+        Control(Address.of(f"http://127.0.0.1:{port}/v1"), {}) as control,
+    ):
+        assert control.models() == [{"id": "tiny"}]
