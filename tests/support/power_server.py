@@ -17,6 +17,7 @@ def device(index: int, **more: Any) -> dict[str, Any]:
         "power_w": 500.0 + index,
         "energy_j": 1000.0,
         "limit_w": 700.0,
+        "rated_bw_tbs": 4.8,
         "throttle_ns": {"sw_power_cap": 0},
         "throttled": [],
         **more,

@@ -42,4 +42,5 @@ def identify(
     finder: Finder = getattr(importlib.import_module(module), function)
     count = model.replicas * model.tensor_parallel * model.pipeline_parallel
     found = finder(gpus=hardware.gpus, count=count, simulator_url=simulator_url)
-    return replace(found, rated_bw_tbs_per_gpu=hardware.rated_bw_tbs_per_gpu)
+    given = hardware.rated_bw_tbs_per_gpu
+    return found if given is None else replace(found, rated_bw_tbs_per_gpu=given)

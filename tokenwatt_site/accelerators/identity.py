@@ -20,7 +20,7 @@ class Accelerators:
     power_limit_w: float | None = None
     """Enforced power limit of one: the highest, where they differ."""
     rated_bw_tbs_per_gpu: float | None = None
-    """Rated memory bandwidth of one, TB/s, where the spec gives it."""
+    """Rated memory bandwidth of one, TB/s, where the spec or the driver gives it."""
 
 
 def one_kind(names: Sequence[str]) -> str:

@@ -35,4 +35,5 @@ def find_simulated(
         count=len(uuids),
         uuids=tuple(uuids),
         power_limit_w=max(limits_w, default=None),
+        rated_bw_tbs_per_gpu=chosen[0].rated_bw_tbs,
     )

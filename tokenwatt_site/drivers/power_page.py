@@ -21,6 +21,7 @@ class PageDevice:
     power_w: float | None
     energy_j: float | None
     limit_w: float | None
+    rated_bw_tbs: float | None
     throttled: tuple[str, ...] | None
     throttle_ns: dict[str, int]
 
@@ -70,6 +71,7 @@ def _device(entry: Mapping[str, Any]) -> PageDevice:
         power_w=_number(entry.get("power_w")),
         energy_j=_number(entry.get("energy_j")),
         limit_w=_number(entry.get("limit_w")),
+        rated_bw_tbs=_number(entry.get("rated_bw_tbs")),
         throttled=None if throttled is None else tuple(map(str, throttled)),
         throttle_ns={str(reason): int(spent) for reason, spent in counted.items()},
     )
