@@ -1,9 +1,8 @@
 """Changes to a shape by name, from a spec or a command line."""
 
-import dataclasses
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any
 
@@ -32,8 +31,8 @@ class Split:
     meter: Meter
 
 
-_SHAPE_TYPES = {f.name: f.type for f in dataclasses.fields(Shape) if f.type is not str}
-_METER_TYPES = {f.name: f.type for f in dataclasses.fields(Meter)}
+_SHAPE_TYPES: dict[str, Any] = {f.name: f.type for f in fields(Shape) if f.type is not str}
+_METER_TYPES: dict[str, Any] = {f.name: f.type for f in fields(Meter)}
 _TYPES = _SHAPE_TYPES | _METER_TYPES
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 

@@ -28,7 +28,7 @@ _COARSE_GAP = 1.02
 _SLOPES = (2.0, 40.0)
 _FACTOR = 1.5  # between the miss shares at the outermost of the five rates and at the middle one
 _RATES_RPS = (1e-3, 1e5)
-_RECENTRES, _FAR = 4, 8.0
+_RECENTRES, _FAR = 6, 8.0
 _AROUND = (0.95, 1.05)
 _XS = (-2, -1, 0, 1, 2)
 
@@ -175,14 +175,16 @@ def _fit(streams: Streams, unit: Schedule, centre_rps: float, slope: float) -> _
     """Return where a parabola through five rates is 1 %, centred anew until that is among them."""
     step = math.log(_FACTOR) / 2 / slope
     for _ in range(_RECENTRES):
-        rates_rps = [centre_rps * math.exp(step * x) for x in _XS]
-        shares = [streams.shares(unit, rate_rps) for rate_rps in rates_rps]
+        shares = [streams.shares(unit, centre_rps * math.exp(step * x)) for x in _XS]
         level, rise, bend = parabola([math.log(s.larger + 0.5 / s.requests) for s in shares])
         x = crossing(level - math.log(MISS_SHARE), rise, bend)
-        centre_rps *= math.exp(step * max(-_FAR, min(_FAR, x)))
+        centre_rps *= math.exp(step * x)
         if abs(x) <= _XS[-1]:
-            break
-    return _Fit(centre_rps, rise / step, shares[len(_XS) // 2])
+            return _Fit(centre_rps, rise / step, shares[len(_XS) // 2])
+    raise UsageError(
+        f"no SLO boundary near {centre_rps:.3g} requests/s: the miss share jumps there and back",
+        "ask for longer streams",
+    )
 
 
 def parabola(y: Sequence[float]) -> tuple[float, float, float]:
@@ -198,10 +200,15 @@ def parabola(y: Sequence[float]) -> tuple[float, float, float]:
 
 
 def crossing(level: float, rise: float, bend: float) -> float:
-    """Return the x, nearest to the line's, at which level + rise·x + bend·(x² − 2) is 0."""
-    line = -level / rise
+    """Return the x at which level + rise·x + bend·(x² − 2) is 0: of two, the one near the line's.
+
+    Where the values don't rise, a far x on the side on which they should.
+    """
+    if rise <= 0:
+        return -math.copysign(_FAR, level)
+    x = -level / rise
     root = rise * rise - 4 * bend * (level - 2 * bend)
-    if not bend or root < 0:
-        return line
-    ends = [(-rise + sign * math.sqrt(root)) / (2 * bend) for sign in (1, -1)]
-    return min(ends, key=lambda x: abs(x - line))
+    if bend and root >= 0:
+        ends = ((-rise + sign * math.sqrt(root)) / (2 * bend) for sign in (1, -1))
+        x = min(ends, key=lambda end: abs(end - x))
+    return max(-_FAR, min(_FAR, x))
