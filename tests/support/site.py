@@ -1,10 +1,12 @@
 """Content for pages, made in memory: entries of documents, and a site of the demo documents."""
 
+import copy
 import hashlib
 import json
 from typing import Any
 
 from tests.support.demo_run import as_bytes, demo_document, joined_document
+from tests.support.dom import Node, parse
 from tests.support.shared import ROOT, shared_path
 from tokenwatt_site.documents import yamlfile
 from tokenwatt_site.documents.hardware import known_hardware
@@ -19,6 +21,7 @@ from tokenwatt_site.publish.model import (
     SiteConfig,
     Waiver,
 )
+from tokenwatt_site.publish.render import render
 
 SEED = "h200x4-deepseek-v4.1-flash-fp8-vllm"
 
@@ -114,3 +117,21 @@ def site_content(*more: RunEntry, with_seed: bool = True, base_url: str = "") ->
             for entry in runs[:1]
         ),
     )
+
+
+def page_of(entry: RunEntry) -> Node:
+    """Return the page of one run, alone on its site."""
+    content = Content(SiteConfig("site"), (entry,))
+    wanted = f"runs/{entry.run.id}/index.html"
+    return parse(next(data for path, data in render(content) if str(path) == wanted))
+
+
+def changed(document: dict[str, Any], pointer: str, value: Any) -> dict[str, Any]:
+    """Return the document with one value replaced."""
+    document = copy.deepcopy(document)
+    place: Any = document
+    *way, last = [int(p) if p.isdigit() else p for p in pointer.strip("/").split("/")]
+    for step in way:
+        place = place[step]
+    place[last] = value
+    return document

@@ -6,6 +6,7 @@ the locale, the hash seed and the folder.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import urlsplit
@@ -85,6 +86,7 @@ def render(content: Content) -> Iterator[File]:
     yield site.page("404.html", Page("404.html", "Not found", noindex=True), {})
 
 
+@cache
 def environment(*folders: Path) -> jinja2.Environment:
     """Return the template environment: everything is escaped, an unknown name is an error."""
     return jinja2.Environment(

@@ -188,3 +188,8 @@ class Chart:
     """The rows of the CSV where the table twin shows only some."""
     narrow_key: bool = False
     """Show the key only where the labels at the line ends have no room."""
+
+    @property
+    def several(self) -> bool:
+        """Whether the key is of several series, which dashes tell apart too."""
+        return len({slot for _, slot, _ in self.key}) > 1

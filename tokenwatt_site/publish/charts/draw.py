@@ -223,6 +223,8 @@ def _free_spot(panel: Panel) -> Spot:
     taken += [(x, _clamp(1 - panel.y.at(li.value))) for li in panel.limits if li.axis == "y"
               for x in (0.0, 0.25, 0.5, 0.75, 1.0)]  # fmt: skip
     taken += [(panel.x.at(li.value), y) for li in panel.limits if li.axis == "x" for y in _GRID_Y]
+    if panel.boundary is not None:
+        taken += [(panel.x.at(panel.boundary.x), y) for y in _GRID_Y]
     taken += [(x / 10, 1.0) for x in range(11)]
     spots = [(x, y) for y in _GRID_Y for x in _GRID_X]
 

@@ -1,5 +1,6 @@
 """The chart as a file of its own: absolute places, light colours, title and subtitle inside."""
 
+import textwrap
 from collections.abc import Sequence
 from html import escape
 
@@ -7,36 +8,66 @@ from tokenwatt_site import units
 from tokenwatt_site.publish.charts.chart import Chart, Panel
 from tokenwatt_site.publish.charts.draw import Spot, draw
 from tokenwatt_site.publish.charts.page import short
-from tokenwatt_site.publish.charts.palette import DASHES, LIGHT, MARKERS
+from tokenwatt_site.publish.charts.palette import DASHES, LIGHT, MARKERS, marker_of
 
 WIDTH = 760
 _HEIGHTS = {"": 300, "sm": 190, "lg": 400}
-_HEAD = 64
+_EDGE = 16
+_CHAR = 6.6
 _LEFT, _TOP, _RIGHT, _BOTTOM = 60, 18, 24, 46
 _LABELS = 170
 
 
 def file_svg(chart: Chart) -> bytes:
     """Return ``chart`` as an SVG file of fixed size."""
-    parts: list[str] = []
-    top = float(_HEAD)
+    tag = f" · {chart.tag}" if chart.tag else ""
+    parts, top = _head(chart.title + tag, chart.subtitle)
+    key, top = _key(chart, top)
+    parts += key
     for panel in chart.panels:
         pen = FilePen(_box(panel, top))
         draw(panel, pen, chart.mark if panel is chart.panels[0] else "")
         parts += pen.parts
         top += _HEIGHTS[panel.size]
     text = units.tidy(" ".join(panel.text for panel in chart.panels))
-    tag = f" · {chart.tag}" if chart.tag else ""
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{short(top)}"'
         f' viewBox="0 0 {WIDTH} {short(top)}" role="img" aria-labelledby="t d">'
         f'<title id="t">{escape(chart.title)}</title><desc id="d">{escape(text)}</desc>'
         f"<style>{_style()}</style><defs>{_markers()}</defs>"
-        f'<rect class="bg" width="100%" height="100%"/>'
-        f'<text class="hd" x="16" y="26">{escape(units.tidy(chart.title + tag))}</text>'
-        f'<text class="sub" x="16" y="46">{escape(units.tidy(chart.subtitle))}</text>'
-        f"{''.join(parts)}</svg>\n"
+        f'<rect class="bg" width="100%" height="100%"/>{"".join(parts)}</svg>\n'
     ).encode()
+
+
+def _head(title: str, subtitle: str) -> tuple[list[str], float]:
+    """Return title and subtitle, wrapped, and where the next thing begins."""
+    parts, y = [], 8.0
+    for cls, text, chars, step in (("hd", title, 82, 20), ("sub", subtitle, 112, 16)):
+        for line in textwrap.wrap(units.tidy(text), chars):
+            y += step
+            parts.append(f'<text class="{cls}" x="{_EDGE}" y="{short(y)}">{escape(line)}</text>')
+    return parts, y + 14
+
+
+def _key(chart: Chart, top: float) -> tuple[list[str], float]:
+    """Return what the markers mean, in a row, where no label at a line's end says it."""
+    if not chart.key or chart.narrow_key:
+        return [], top
+    parts, x, y = [], float(_EDGE), top + 4
+    for name, slot, hollow in chart.key:
+        width = 44 + _CHAR * len(name)
+        if x > _EDGE and x + width > WIDTH:
+            x, y = float(_EDGE), y + 18
+        dash = f" d{slot}" if chart.several and slot > 1 else ""
+        ho = " ho" if hollow else ""
+        parts.append(
+            f'<path class="ln s{slot}{dash}" d="M{short(x)} {short(y)}h28"/>'
+            f'<use href="#{marker_of(slot)}" class="mk s{slot}{ho}" x="{short(x + 14)}"'
+            f' y="{short(y)}"/><text x="{short(x + 34)}" y="{short(y + 4)}">'
+            f"{escape(units.tidy(name))}</text>"
+        )
+        x += width
+    return parts, y + 14
 
 
 def _box(panel: Panel, top: float) -> tuple[float, float, float, float]:

@@ -91,7 +91,7 @@ def _latency(config: Config) -> str:
     text = f"All {sent:,} requests of {windows} at {rate}."
     failed = config.counts.failed + config.counts.unfinished if config.counts else 0
     if not failed:
-        return f"{text} None failed."
+        return f"{text} No request failed."
     return f"{text} {failed:,} failed or didn’t end in time; they count as misses."
 
 

@@ -22,7 +22,7 @@ class SetupView:
 def setup_view(source: Source) -> SetupView:
     """Return the configuration's facts."""
     kernels = software_of(source.run, source.config).kernels
-    return SetupView(tuple(_ran(source)), tuple(_asked(source)), kernels, source.run.summary)
+    return SetupView(tuple(_ran(source)), tuple(_asked(source)), kernels, source.run.summary.strip())
 
 
 def _ran(source: Source) -> list[Row]:
