@@ -216,7 +216,7 @@ def test_the_same_bytes_whatever_the_place_and_the_time(tmp_path: Path) -> None:
             "SOURCE_DATE_EPOCH": "1796000000",
         }
         words = [sys.executable, "-m", "tokenwatt_site", "build", "--out", str(folder / "site")]
-        subprocess.run(words, cwd=folder, env=environment, check=True, capture_output=True)
+        subprocess.run(words, cwd=folder, env=environment, check=True)
         places.append(tree(str(folder / "site")))
     assert places[0] == places[1]
 

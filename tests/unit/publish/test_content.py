@@ -75,6 +75,27 @@ def test_the_projects_own_content(root: Path, monkeypatch: pytest.MonkeyPatch) -
     assert found.content.changes[-1].run_ids == (SEED,)
 
 
+def test_the_seeds_findings_are_those_that_were_found_by_hand(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(root)
+    entry = next(e for e in loaded(Path("content")).content.runs if e.run.id == SEED)
+    found = [(f.severity, f.code, f.pointer) for f in entry.findings]
+    expected = json.loads(shared_path("seed/findings.json").read_bytes())
+    assert found == [(f["severity"], f["code"], f["pointer"]) for f in expected]
+
+
+def test_a_waiver_stands_beside_its_finding(folder: Path) -> None:
+    (folder / "runs/one.json").write_bytes(run_bytes("one", title="Ask me@mail.example"))
+    waiver = "one: {EMAIL: {/title: {reason: a public list, date: 2026-11-30}}}\n"
+    (folder / "waivers.yaml").write_text(waiver)
+    found = loaded(folder)
+    assert found.problems == ()
+    (finding,) = (f for f in found.content.runs[0].findings if f.code == "EMAIL")
+    assert finding.waiver is not None
+    assert (finding.waiver.reason, finding.waiver.date) == ("a public list", "2026-11-30")
+
+
 def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
