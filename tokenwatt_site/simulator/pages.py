@@ -49,7 +49,7 @@ def power_page(engine: Engine, meter: Meter) -> bytes:
 def metrics_page(engine: Engine) -> bytes:
     """Return the counters as Prometheus text, under the names that vLLM gives them."""
     model, totals = engine.model, engine.model.totals
-    running = model.running
+    running, energy_j = model.running, engine.reading()[1].energy_j
     rows = (
         ("vllm:num_requests_running", "gauge", "Requests in the batch.", running),
         ("vllm:num_requests_waiting", "gauge", "Requests in the queue.", model.waiting),
@@ -59,6 +59,7 @@ def metrics_page(engine: Engine) -> bytes:
         ("vllm:num_preemptions_total", "counter", "Preempted sequences.", model.preemptions),
         ("vllm:request_success_total", "counter", "Finished requests.", totals.finished),
         ("simulator:bytes_read_total", "counter", "Bytes of weights and cache.", model.bytes_read),
+        ("simulator:energy_j_total", "counter", "Energy of one accelerator, in truth.", energy_j),
         ("simulator:behind_s", "gauge", "Longest delay of a step's tokens.", engine.behind_s),
     )
     lines: list[str] = []
