@@ -9,26 +9,31 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from tokenwatt_site.documents.spec import SpecSlo
+from tokenwatt_site.documents.spec import SimulatorOptions, Spec
 from tokenwatt_site.errors import UsageError
+from tokenwatt_site.method.profiles import shape_of
 from tokenwatt_site.method.rng import derive_seed
 from tokenwatt_site.method.schedule import Schedule, poisson_schedule
 from tokenwatt_site.method.scheduler import Request
 from tokenwatt_site.method.shape import Shape
+from tokenwatt_site.method.slo import Slo
 from tokenwatt_site.method.statistics import mean_interval
 from tokenwatt_site.method.step_model import StepModel
 from tokenwatt_site.method.virtual import play
-from tokenwatt_site.method.workloads import Workload
+from tokenwatt_site.method.workloads import Workload, workload_of
 
+Progress = Callable[[int, float], None]
+"""Told the number of a seed, from 1, and a rate in requests/s."""
+SIMULATOR = "simulator:"
 MISS_SHARE = 0.01
 _WARM_SHARE, _TAIL_SHARE = 0.10, 0.02
 """Of a stream's requests: those before the steady state and those while it empties don't count."""
 _COARSE_SHARE, _COARSE_LEAST = 0.1, 3000
-_COARSE_GAP = 1.02
+_COARSE_GAP, _FINE_GAP = 1.02, 1.001
 _SLOPES = (2.0, 40.0)
 _FACTOR = 1.5  # between the miss shares at the outermost of the five rates and at the middle one
 _RATES_RPS = (1e-3, 1e5)
-_RECENTRES, _FAR = 6, 8.0
+_RECENTRES, _FAR = 4, 8.0
 _AROUND = (0.95, 1.05)
 _XS = (-2, -1, 0, 1, 2)
 
@@ -58,7 +63,7 @@ class Truth:
     bound_by: str
     """ttft or tpot: the share that reaches 1 % first."""
     slope: float
-    """d ln(miss share)/d ln(rate) there."""
+    """d ln(miss share)/d ln(rate) there; infinite where the share jumps."""
     requests: int
     """Requests of a stream; each seed plays it at five rates or more."""
 
@@ -66,7 +71,7 @@ class Truth:
 class Streams:
     """The same requests at any rate: only the time axis is scaled."""
 
-    def __init__(self, shape: Shape, workload: Workload, slo: SpecSlo) -> None:
+    def __init__(self, shape: Shape, workload: Workload, slo: Slo) -> None:
         self._shape, self._workload, self._slo = shape, workload, slo
 
     def draw(self, requests: int, index: int) -> Schedule:
@@ -98,14 +103,33 @@ def _tpot_ms(request: Request) -> float:
     return 1000 * (request.last_s - request.first_s) / (request.output_tokens - 1)
 
 
+def truth_of_spec(
+    spec: Spec, *, seeds: int = 5, requests: int = 100_000, progress: Progress | None = None
+) -> Truth:
+    """Return the true SLO boundary of a spec's embedded engine, see :func:`truth`.
+
+    Raises:
+        UsageError: the spec is of another server, or of one without a boundary.
+    """
+    if spec.engine.endpoint != SIMULATOR:
+        raise UsageError(
+            f"the truth of {spec.engine.endpoint} can't be computed, only the embedded engine's",
+            f"set engine.endpoint to `{SIMULATOR}` and engine.simulator to a profile",
+        )
+    options = spec.engine.simulator or SimulatorOptions()
+    shape = shape_of(options.profile, options.overrides)
+    workload = workload_of(spec.workload)
+    return truth(shape, workload, spec.slo, seeds=seeds, requests=requests, progress=progress)
+
+
 def truth(
     shape: Shape,
     workload: Workload,
-    slo: SpecSlo,
+    slo: Slo,
     *,
     seeds: int = 5,
     requests: int = 100_000,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Progress | None = None,
 ) -> Truth:
     """Return the true SLO boundary of a shape under a workload and limits.
 
@@ -118,18 +142,20 @@ def truth(
         slo: the limits.
         seeds: independent streams, 2 or more.
         requests: length of a stream; a tenth of it is warm-up.
-        progress: told what is going on, a line at a time.
+        progress: told of the neighbourhood (seed 0) and of each seed's boundary.
 
     Raises:
         UsageError: no rate keeps the limits, or every rate does.
     """
     streams = Streams(replace(shape, drift_after_s=0.0), workload, slo)
     guess_rps, slope = _coarse(streams, max(_COARSE_LEAST, int(requests * _COARSE_SHARE)))
-    progress(f"near {guess_rps:.3g} requests/s")
+    if progress is not None:
+        progress(0, guess_rps)
     fits: list[_Fit] = []
     for index in range(seeds):
         fits.append(_fit(streams, streams.draw(requests, index), guess_rps, slope))
-        progress(f"seed {index + 1} of {seeds}: {fits[-1].rate_rps:.4g} requests/s")
+        if progress is not None:
+            progress(index + 1, fits[-1].rate_rps)
     mean, half = mean_interval([math.log(fit.rate_rps) for fit in fits])
     late = sum(fit.at.ttft > fit.at.tpot for fit in fits)
     return Truth(
@@ -146,8 +172,16 @@ def truth(
 def _coarse(streams: Streams, requests: int) -> tuple[float, float]:
     """Return the rate at which a short stream misses 1 %, and the slope of ln(share) there."""
     unit = streams.draw(requests, -1)
-    low, high, rate_rps = 0.0, math.inf, 1.0
-    while not high < _COARSE_GAP * low:
+    rate_rps = _bisect(streams, unit, 1.0, _COARSE_GAP)
+    around = [streams.shares(unit, rate_rps * factor).larger + 1 / requests for factor in _AROUND]
+    slope = math.log(around[1] / around[0]) / math.log(_AROUND[1] / _AROUND[0])
+    return rate_rps, min(max(slope, _SLOPES[0]), _SLOPES[1])
+
+
+def _bisect(streams: Streams, unit: Schedule, rate_rps: float, gap: float) -> float:
+    """Return a rate within ``gap``, a factor, of where a stream begins to miss 1 %."""
+    low, high = 0.0, math.inf
+    while not high < gap * low:
         if not _RATES_RPS[0] < rate_rps < _RATES_RPS[1]:
             raise UsageError(
                 f"no SLO boundary between {_RATES_RPS[0]:g} and {_RATES_RPS[1]:g} requests/s",
@@ -158,9 +192,7 @@ def _coarse(streams: Streams, requests: int) -> tuple[float, float]:
         else:
             high = rate_rps
         rate_rps = math.sqrt(low * high) if low and high < math.inf else low * 2 or high / 2
-    around = [streams.shares(unit, rate_rps * factor).larger + 1 / requests for factor in _AROUND]
-    slope = math.log(around[1] / around[0]) / math.log(_AROUND[1] / _AROUND[0])
-    return rate_rps, min(max(slope, _SLOPES[0]), _SLOPES[1])
+    return rate_rps
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +204,10 @@ class _Fit:
 
 
 def _fit(streams: Streams, unit: Schedule, centre_rps: float, slope: float) -> _Fit:
-    """Return where a parabola through five rates is 1 %, centred anew until that is among them."""
+    """Return where a parabola through five rates is 1 %, centred anew until that is among them.
+
+    Where the share jumps, so that no parabola fits, by bisection.
+    """
     step = math.log(_FACTOR) / 2 / slope
     for _ in range(_RECENTRES):
         shares = [streams.shares(unit, centre_rps * math.exp(step * x)) for x in _XS]
@@ -181,10 +216,8 @@ def _fit(streams: Streams, unit: Schedule, centre_rps: float, slope: float) -> _
         centre_rps *= math.exp(step * x)
         if abs(x) <= _XS[-1]:
             return _Fit(centre_rps, rise / step, shares[len(_XS) // 2])
-    raise UsageError(
-        f"no SLO boundary near {centre_rps:.3g} requests/s: the miss share jumps there and back",
-        "ask for longer streams",
-    )
+    rate_rps = _bisect(streams, unit, centre_rps, _FINE_GAP)
+    return _Fit(rate_rps, math.inf, streams.shares(unit, rate_rps))
 
 
 def parabola(y: Sequence[float]) -> tuple[float, float, float]:

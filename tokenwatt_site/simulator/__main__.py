@@ -50,7 +50,7 @@ async def _child(setup: Setup) -> None:
         loop.add_signal_handler(number, stop.set)
     if stat.S_ISFIFO(os.fstat(0).st_mode):  # a terminal or /dev/null is nobody's lifeline
         loop.add_reader(0, lambda: stop.set() if not os.read(0, 1024) else None)
-    await serve(setup, _ready, stop.wait())
+    await serve(setup, _ready, stop)
 
 
 def main() -> int:

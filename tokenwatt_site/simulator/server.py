@@ -2,9 +2,8 @@
 
 import asyncio
 import ipaddress
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from tokenwatt_site.errors import RefusedError, UsageError
 from tokenwatt_site.method.overrides import Meter
@@ -30,8 +29,8 @@ class Setup:
     api_key: str = ""
 
 
-async def serve(setup: Setup, ready: Callable[[str], None], stop: Awaitable[Any]) -> None:
-    """Serve until ``stop`` is done; ``ready`` is told the API's base URL.
+async def serve(setup: Setup, ready: Callable[[str], None], stop: asyncio.Event) -> None:
+    """Serve until ``stop`` is set; ``ready`` is told the API's base URL.
 
     Raises:
         RefusedError: the host isn't this machine's loopback.
@@ -51,7 +50,7 @@ async def serve(setup: Setup, ready: Callable[[str], None], stop: Awaitable[Any]
     host, port = server.sockets[0].getsockname()[:2]
     ready(f"http://{f'[{host}]' if ':' in host else host}:{port}/v1")
     try:
-        await stop
+        await stop.wait()
     finally:
         engine.close()
         server.close()
