@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from tokenwatt_site.accelerators.identity import Accelerators, one_kind
 from tokenwatt_site.drivers.choice import choose
 from tokenwatt_site.drivers.power_page import PowerPage
-from tokenwatt_site.errors import RefusedError
+from tokenwatt_site.errors import RefusedError, UsageError
 
 
 def find_simulated(
@@ -25,6 +25,12 @@ def find_simulated(
             f"hardware.adapter: simulated is of the embedded engine, and the server has no "
             f"accelerators at /power ({code})",
             "set engine.endpoint to `simulator:`, or hardware.adapter to `nvidia` or `none`",
+        )
+    if gpus is None and count != len(found):
+        raise UsageError(
+            f"the embedded engine has {len(found)} accelerators, the model is on {count} "
+            "(replicas × tensor_parallel × pipeline_parallel)",
+            f"set model.tensor_parallel to {len(found)}",
         )
     uuids = choose([device.uuid for device in found], gpus, count)
     chosen = [device for device in found if device.uuid in uuids]
