@@ -50,6 +50,12 @@ def split(overrides: Mapping[str, Value]) -> Split:
     )
 
 
+def values_of(shape: Shape) -> dict[str, Value]:
+    """Return what an override may name, with the values of a shape and of a meter that is right."""
+    known = {key: getattr(shape, key) for key in _SHAPE_TYPES}
+    return known | {key: getattr(Meter(), key) for key in _METER_TYPES}
+
+
 def parse(pairs: Iterable[str]) -> dict[str, Value]:
     """Return overrides given as ``key=value`` texts.
 
