@@ -73,11 +73,12 @@ class Pool:
 class Connection(asyncio.Protocol):
     """One connection to the server; its parser calls the ``on_…`` methods."""
 
+    _transport: asyncio.Transport
+
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._now = pool.clock.now
         self._parser = httptools.HttpResponseParser(self)
-        self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._stream: Stream | None = None
         self._status = 0
@@ -87,11 +88,10 @@ class Connection(asyncio.Protocol):
     @property
     def open(self) -> bool:
         """Tell whether a request can be written."""
-        return self._transport is not None and not self._transport.is_closing()
+        return not self._transport.is_closing()
 
     def start(self, stream: Stream, *, reused: bool) -> None:
         """Write a request whose answer ``stream`` takes in, on an open connection."""
-        assert self._transport is not None  # noqa: S101 - it is open
         self._stream = stream
         self._untouched = reused
         now_s = self._now()
@@ -105,8 +105,7 @@ class Connection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once; what is in flight is not concluded."""
         self._release()
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
@@ -116,16 +115,13 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Stamp, then parse."""
         self._read_s = self._now()
-        if self._stream is None:
-            self.abort()  # an answer that nobody asked for, such as 408 to an idle connection
-            return
-        if self._untouched:
+        if self._untouched and self._stream is not None:
             self._untouched = False
             self._stream.request = b""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError:
-            raise
+            raise  # a fault of ours, not of the server's
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._finish("protocol", str(error))
 
@@ -138,6 +134,11 @@ class Connection(asyncio.Protocol):
             self._pool.send_anew(stream)
         else:
             self._finish("reset" if exc else "closed", str(exc or ""))
+
+    def on_message_begin(self) -> None:
+        """Hang up on an answer that nobody asked for, such as 408 to an idle connection."""
+        if self._stream is None:
+            self._transport.abort()
 
     def on_headers_complete(self) -> None:
         """Note the status; 1xx announces another."""
@@ -157,21 +158,19 @@ class Connection(asyncio.Protocol):
         """Conclude the request, and keep the connection if the server does."""
         if self._status < 200:  # noqa: PLR2004
             return
-        stream, transport = self._release(), self._transport
-        if stream is None or transport is None:
-            self.abort()
+        stream = self._release()
+        if stream is None:
             return
-        if self._parser.should_keep_alive() and not transport.get_write_buffer_size():
+        if self._parser.should_keep_alive() and not self._transport.get_write_buffer_size():
             self._pool.idle.append(self)
         else:
-            transport.abort()
+            self._transport.abort()
         stream.end("complete", self._read_s)
 
     def _finish(self, ending: Ending, message: str = "") -> None:
         """Conclude a request that didn't end as it should, and give the connection up."""
         stream = self._release()
-        if self._transport is not None:
-            self._transport.abort()
+        self._transport.abort()
         if stream is not None:
             stream.end(ending, self._now(), message)
 

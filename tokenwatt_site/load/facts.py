@@ -35,6 +35,8 @@ class ServerFacts:
     """Prompts go as token ids."""
     ignore_eos_ok: bool = True
     """The server takes ``ignore_eos`` and keeps to it."""
+    usage_ok: bool = True
+    """The server can be asked for usage."""
     calibration: Calibration = UNCALIBRATED
     notes: tuple[str, ...] = ()
     """What a reader of the document should know, in sentences."""

@@ -27,6 +27,7 @@ class Form:
 
     ids_ok: bool
     ignore_eos_ok: bool
+    usage_ok: bool = True
     calibration: Calibration = UNCALIBRATED
 
 
@@ -59,7 +60,7 @@ def find_form(
     """
     form = Form(vocab_size is not None and target.api == "completions", target.ignore_eos)
     while True:
-        tried = replace(target, ignore_eos=form.ignore_eos_ok)
+        tried = replace(target, ignore_eos=form.ignore_eos_ok, ask_usage=form.usage_ok)
         answer = _send(control, tried, _prompt(vocab_size if form.ids_ok else None), _ANSWER_TOKENS)
         if answer.trace.outcome == "ok":
             break
@@ -80,6 +81,9 @@ def find_form(
 
 def _fall_back(form: Form, answer: _Answer, notes: list[str]) -> Form | None:
     """Return the next simpler form; None if there is none."""
+    if form.usage_ok and "stream_options" in answer.words:
+        notes.append(f"usage is not asked for: the server refuses it ({answer.words})")
+        return replace(form, usage_ok=False)
     unknown_field = answer.status == 422  # noqa: PLR2004 - any other refusal may be about the ids
     if form.ignore_eos_ok and answer.refused and (unknown_field or not form.ids_ok):
         notes.append(f"ignore_eos is not sent: the server refuses it ({answer.words})")

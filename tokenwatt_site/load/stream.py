@@ -97,9 +97,8 @@ class Stream:
 
     def cancel(self, now_s: float) -> None:
         """Leave the request undecided: the load has stopped."""
-        if not self.ended:
-            self.ended = True
-            self.trace.t_end_s = now_s
+        self.ended = True
+        self.trace.t_end_s = now_s
 
     def _token(self, tokens: int, now_s: float) -> None:
         trace = self.trace

@@ -66,6 +66,7 @@ class Target:
             text_prompts=not facts.ids_ok,
             timeout_s=spec.measurement.request_timeout_s,
             max_concurrency=spec.measurement.max_concurrency,
+            ask_usage=facts.usage_ok,
         )
 
     def without_key(self, text: str) -> str:

@@ -13,6 +13,7 @@ from tests.support.scripted import END, HEAD, Do, Script, ScriptedServer, chunk,
 from tests.support.virtual_loop import MemoryConnector, VirtualClock, run_virtual
 from tokenwatt_site.load.connector import Connector
 from tokenwatt_site.load.player import Played, play
+from tokenwatt_site.load.stream import Stream
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.method.schedule import Schedule, poisson_schedule
 from tokenwatt_site.method.trace import RequestTrace
@@ -172,6 +173,52 @@ def test_an_unasked_answer_on_an_idle_connection_gives_it_up() -> None:
     assert load.memory.opened == 2
 
 
+def test_bytes_after_an_answer_give_the_connection_up() -> None:
+    def script(_: int, body: dict[str, Any]) -> Script:
+        steps = answer(body["max_tokens"])
+        last = steps[-1][1]
+        assert isinstance(last, bytes)
+        return [*steps[:-1], (steps[-1][0], last + b"HTTP/1.1 200 OK\r\nX-More")]
+
+    load = Load(arrivals=[0.0, 2.0], script=script)
+    assert outcomes(load.run()) == ["ok", "ok"]
+    assert load.memory.opened == 2
+
+
+def test_a_connection_closed_as_soon_as_it_is_open_is_a_failure() -> None:
+    class Shut:
+        async def connect(self, factory: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
+            transport = await load.memory.connect(factory)
+            transport.close()
+            return transport
+
+    load = Load()
+    load.connector = Shut()
+    played = load.run()
+    assert outcomes(played) == ["reset"]
+    assert played.messages == {"reset": "closed as soon as it was open"}
+
+
+def test_a_fault_of_the_client_is_not_put_down_to_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: Any) -> None:
+        raise ZeroDivisionError
+
+    faults: list[BaseException] = []
+
+    async def watched() -> Played:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: faults.append(context["exception"]))
+        return await load.play()
+
+    monkeypatch.setattr(Stream, "head", broken)
+    load = Load(target={"timeout_s": 5})
+    played = run_virtual(watched())
+    assert outcomes(played) == ["timeout"]
+    assert isinstance(faults[0].__context__, ZeroDivisionError)
+
+
 def test_the_limit_on_concurrency_fails_requests_instead_of_delaying_them() -> None:
     load = Load(
         arrivals=[0.0, 0.01, 0.02, 0.03, 2.0],
@@ -219,6 +266,18 @@ def test_stop_cuts_off_what_is_in_flight_and_leaves_it_undecided() -> None:
     assert cut.t_end_s == played.t_end_s
     assert 0 < len(cut.events_s) < 8
     assert all(handler.lost for handler in load.server.connections)
+
+
+def test_stop_gives_up_connections_that_are_still_opening() -> None:
+    class Silent:
+        async def connect(self, _: Any) -> asyncio.Transport:
+            await asyncio.sleep(1e6)
+            raise AssertionError
+
+    load = Load(arrivals=[0.0, 9.0], connector=Silent(), stop=lambda _, now_s: now_s > 1002)
+    played = load.run()
+    assert outcomes(played) == ["running"]
+    assert played.t_end_s == pytest.approx(1002, abs=0.2)
 
 
 def test_stop_is_asked_ten_times_a_second_with_the_traces_so_far() -> None:

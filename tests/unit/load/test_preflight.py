@@ -200,6 +200,16 @@ def test_422_drops_ignore_eos_and_keeps_the_ids() -> None:
     )
 
 
+def test_a_server_that_refuses_stream_options_is_not_asked_for_usage() -> None:
+    words = b'{"message": "stream_options: Extra inputs are not permitted"}'
+    server = Server(
+        usage=False, refuse=lambda body: (422, words) if "stream_options" in body else None
+    )
+    facts = ask(server, spec())
+    assert (facts.usage_ok, facts.ids_ok, facts.ignore_eos_ok) == (False, True, True)
+    assert "Extra inputs" in facts.notes[0]
+
+
 def test_a_server_that_takes_neither_is_still_measured() -> None:
     def refuse(body: dict[str, Any]) -> tuple[int, bytes] | None:
         if "ignore_eos" in body:

@@ -41,6 +41,11 @@ def test_the_body_of_chat() -> None:
     assert "ignore_eos" not in body(target)
 
 
+def test_usage_is_not_asked_for_where_the_server_refuses_it() -> None:
+    target = Target.of(spec(), URL, ServerFacts("m", usage_ok=False))
+    assert "stream_options" not in body(target)
+
+
 def test_ignore_eos_is_left_out_where_the_server_does_not_take_it() -> None:
     target = Target.of(spec(), URL, ServerFacts("m", ignore_eos_ok=False))
     assert "ignore_eos" not in body(target)

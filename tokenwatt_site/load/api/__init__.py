@@ -1,6 +1,7 @@
 """API dialects: how a request is written and what an event of its answer means. No I/O."""
 
 import importlib
+from functools import cache
 from typing import Any, Protocol
 
 from tokenwatt_site.errors import RefusedError
@@ -36,6 +37,7 @@ DIALECTS: dict[str, str] = {
 _KNOWN = ("responses",)
 
 
+@cache
 def dialect(name: str) -> Dialect:
     """Return a dialect by its name in ``engine.api``.
 
