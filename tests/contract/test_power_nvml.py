@@ -188,6 +188,7 @@ def test_throttled_time_comes_from_the_nanosecond_counters(nvml_stub: NvmlStub) 
 
 def test_a_driver_without_the_new_temperature_call_still_tells_it(nvml_stub: NvmlStub) -> None:
     assert sampled(nvml_stub, "temperature_v=0", seconds=0.05).samples[0].temperature_c == 55
+    assert sampled(nvml_stub, "temperature_v=-1", seconds=0.05).samples[0].temperature_c is None
 
 
 @pytest.mark.parametrize(
@@ -211,6 +212,8 @@ def test_gpus_are_pinned_by_uuid(
         ("mig=1", {}, "RefusedError", "split by MIG"),
         ("usage=0 fields=0", {}, "RefusedError", "doesn't tell its power (not_supported)"),
         ("denied=1", {}, "RefusedError", "doesn't tell its power (no_permission)"),
+        ("module=2", {"count": 2}, "RefusedError", "no sum of one scope"),
+        ("by_uuid=0", {}, "RefusedError", "doesn't answer (nvml_6)"),
         ("init=9", {}, "RefusedError", "isn't loaded"),
         ("init=4", {}, "RefusedError", "refuses this user"),
         ("init=18", {}, "RefusedError", "of two versions"),

@@ -30,23 +30,25 @@ static struct {
     double reset;          /* 1: the counter starts from 0 again, once */
     double fields;         /* 0: every power field NotSupported, as on old drivers */
     double instant;        /* 0: field 186 NotSupported */
-    double module;         /* 1: fields only at module scope, as on GH200 */
+    double module;         /* 1: fields only at module scope, as on GH200; 2: on odd GPUs alone */
     double usage;          /* 0: nvmlDeviceGetPowerUsage NotSupported, as on a vGPU */
     double ns;             /* 0: no throttle counters; 1: 74 and 269-271; 2: 74 and 75 alone */
     double cap_share, thermal_share; /* of the time, in those counters */
     double reasons;        /* bits of the throttle reasons */
     double events;         /* 0: the call's name of driver 535 is missing; -1: the old one too */
     double limit_w, mhz, celsius;
-    double temperature_v;  /* 0: nvmlDeviceGetTemperatureV is missing, as before driver 560 */
+    double temperature_v;  /* 0: nvmlDeviceGetTemperatureV is missing, as before driver 560; -1: the old one too */
     double kinds;          /* 2: GPUs of two names */
     double mig;            /* 1: MIG is on */
     double lost;           /* GPU that is lost, -1: none */
+    double by_uuid;        /* 0: no GPU is found by its UUID */
     double denied;         /* 1: NoPermission for power */
     double init;           /* what nvmlInitWithFlags returns */
 } state = {
     .gpus = 4, .now_s = -1, .high_w = 594, .duty = 0.5, .gain = 1, .energy_j = -1, .counter = 1,
     .counter_step_s = 0.02, .counter_gain = 1, .fields = 1, .instant = 1, .usage = 1, .ns = 1,
     .events = 1, .limit_w = 700, .mhz = 1500, .celsius = 55, .temperature_v = 1, .lost = -1,
+    .by_uuid = 1,
 };
 
 static const struct { const char *key; double *value; } keys[] = {
@@ -55,7 +57,7 @@ static const struct { const char *key; double *value; } keys[] = {
     KEY(gain), KEY(energy_j), KEY(counter), KEY(counter_step_s), KEY(counter_gain), KEY(reset),
     KEY(fields), KEY(instant), KEY(module), KEY(usage), KEY(ns), KEY(cap_share),
     KEY(thermal_share), KEY(reasons), KEY(events), KEY(limit_w), KEY(mhz), KEY(celsius),
-    KEY(temperature_v), KEY(kinds), KEY(mig), KEY(lost), KEY(denied), KEY(init),
+    KEY(temperature_v), KEY(kinds), KEY(mig), KEY(lost), KEY(by_uuid), KEY(denied), KEY(init),
 };
 
 static char last_file[4096];
@@ -189,7 +191,8 @@ CALL(nvmlDeviceGetUUID, void *device, char *text, unsigned size) {
 CALL(nvmlDeviceGetHandleByUUID, const char *uuid, void **device) {
     long index;
     refresh();
-    if (sscanf(uuid, "GPU-00000000-0000-0000-0000-%ld", &index) != 1) return NOT_FOUND;
+    if (!state.by_uuid || sscanf(uuid, "GPU-00000000-0000-0000-0000-%ld", &index) != 1)
+        return NOT_FOUND;
     *device = (void *)(intptr_t)(index + 1);
     return check(*device) == INVALID ? NOT_FOUND : check(*device);
 }
@@ -227,7 +230,8 @@ static int one_field(void *device, Field *field) {
     double t = now();
     if (field->fieldId == FIELD_AVERAGE || field->fieldId == FIELD_INSTANT) {
         int instant = field->fieldId == FIELD_INSTANT;
-        if (!state.fields || (instant && !state.instant) || field->scopeId != (unsigned)state.module)
+        int module = state.module == 2 ? index_of(device) % 2 : (int)state.module;
+        if (!state.fields || (instant && !state.instant) || field->scopeId != (unsigned)module)
             return NOT_SUPPORTED;
         field->valueType = 1;
         field->value.u = (unsigned)lround(gpu_mw(device, instant ? watts(t) : average_w(t)));
@@ -289,6 +293,7 @@ CALL(nvmlDeviceGetClockInfo, void *device, int type, unsigned *mhz) {
 }
 CALL(nvmlDeviceGetTemperature, void *device, int sensor, unsigned *celsius) {
     TRY(check(device));
+    if (state.temperature_v < 0) return NO_FUNCTION;
     (void)sensor;
     *celsius = (unsigned)state.celsius;
     return OK;
@@ -296,7 +301,7 @@ CALL(nvmlDeviceGetTemperature, void *device, int sensor, unsigned *celsius) {
 typedef struct { unsigned version; int sensor, celsius; } Temperature;
 CALL(nvmlDeviceGetTemperatureV, void *device, Temperature *reading) {
     TRY(check(device));
-    if (!state.temperature_v) return NO_FUNCTION;
+    if (state.temperature_v <= 0) return NO_FUNCTION;
     reading->celsius = (int)state.celsius;
     return OK;
 }
