@@ -33,7 +33,7 @@ from tokenwatt_site.load.facts import ServerFacts
 from tokenwatt_site.load.loop import new_loop
 from tokenwatt_site.load.preflight import preflight
 from tokenwatt_site.load.prompts import PromptMaker
-from tokenwatt_site.load.target import Target
+from tokenwatt_site.load.target import Target, checked_extra
 from tokenwatt_site.method import prose
 from tokenwatt_site.method.assemble import Resolved, primary_meter
 from tokenwatt_site.method.search import Done, bounds, check_sweep
@@ -89,7 +89,7 @@ def plan(spec: Spec, options: Options) -> dict[str, Any]:
     meter = primary_meter(spec)
     folder = options.out.with_suffix("")
     names = [
-        "schedule.json",
+        "schedule.jsonl",
         "events.jsonl",
         "requests.jsonl.gz",
         *(["power.jsonl.gz"] if meter else []),
@@ -161,6 +161,7 @@ def _play(session: Session, out: Path) -> None:
 def _refuse(spec: Spec) -> None:
     """Refuse by name what the spec may say and this version doesn't do."""
     check_sweep(spec.sweep)
+    checked_extra(spec.engine.extra_body)
     if spec.hosts:
         raise RefusedError(
             "hosts: several hosts aren't in this version", "measure one host, with `power`"
@@ -249,9 +250,7 @@ def _setup(
     )
     return Setup(
         target=target,
-        prompts=PromptMaker(
-            spec.workload.seed, spec.model.vocab_size if facts.ids_ok else None, facts.calibration
-        ),
+        prompts=PromptMaker.of(spec, facts),
         resolved=resolved,
         clock=RealClock(),
         connect=TcpConnector(target),

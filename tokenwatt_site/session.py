@@ -67,10 +67,10 @@ class Session:
     history: list[Measured] = field(default_factory=list)
     done: Done | None = None
     _series: dict[str, Any] | None = None
-    _schedules: list[dict[str, Any]] = field(default_factory=list)
 
     async def run(self) -> Run:
         """Measure until the search is done; return the document, which is saved too."""
+        self.setup.store.begin()
         self.save()
         try:
             while self.done is None:
@@ -126,17 +126,15 @@ class Session:
         workload = workload_of(self.spec.workload)
         horizon_s = probe.warmup_s + probe.window_s + tail_s(self.spec)
         schedule = poisson_schedule(workload, probe.rate_rps, horizon_s, seed)
-        self._schedules.append(
-            {
-                "index": probe.index,
-                "rate_rps": probe.rate_rps,
-                "seed": str(seed),
-                "requests": len(schedule),
-                "horizon_s": horizon_s,
-                "sha256": schedule.digest(),
-            }
-        )
-        self.setup.store.write_json("schedule.json", {"windows": self._schedules})
+        row = {
+            "w": probe.index,
+            "rate_rps": probe.rate_rps,
+            "seed": str(seed),
+            "requests": len(schedule),
+            "horizon_s": horizon_s,
+            "sha256": schedule.digest(),
+        }
+        self.setup.store.append("schedule.jsonl", [row])
         return schedule
 
     def _account(

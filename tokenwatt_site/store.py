@@ -13,6 +13,7 @@ import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from tempfile import TemporaryFile
 from types import TracebackType
 from typing import Any
 
@@ -25,7 +26,7 @@ class RunStore:
     """The files of one run."""
 
     def __init__(self, out: Path, *, force: bool = False) -> None:
-        """Claim the place of a run.
+        """Check the place of a run; nothing is written or removed before ``begin``.
 
         Args:
             out: the document's path, ``….json``; the evidence goes into the folder of that stem.
@@ -40,25 +41,29 @@ class RunStore:
         self.folder = out.with_suffix("")
         self._hashes: dict[str, Any] = {}
         self._sizes: dict[str, int] = {}
-        self._claim(force=force)
-
-    def _claim(self, *, force: bool) -> None:
-        taken = [path for path in (self.out, self.folder) if path.exists() or path.is_symlink()]
+        taken = self._taken()
         if taken and not force:
             raise UsageError(
                 f"{taken[0]} exists already", "choose another --out, or --force to replace it"
             )
         try:
-            for path in taken:
-                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
-            self.folder.mkdir(parents=True)
-            probe = self.folder / "events.jsonl"
-            probe.touch()
+            out.parent.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=out.parent):
+                pass
         except OSError as error:
             raise UsageError(
-                f"{error.filename or self.out}: {error.strerror or error}",
-                "choose an --out that can be written",
+                f"{out.parent}: {error.strerror or error}", "choose an --out that can be written"
             ) from None
+
+    def begin(self) -> None:
+        """Remove what the run replaces; only now, since a server that is dead costs no old run."""
+        with _told(self.out):
+            for path in self._taken():
+                shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
+            self.folder.mkdir()
+
+    def _taken(self) -> list[Path]:
+        return [path for path in (self.out, self.folder) if path.exists() or path.is_symlink()]
 
     def append(self, name: str, rows: Iterable[dict[str, Any]]) -> None:
         """Append rows to a ``.jsonl`` or ``.jsonl.gz`` evidence file and sync it."""
@@ -70,13 +75,6 @@ class RunStore:
             os.fsync(file.fileno())
         self._hashes.setdefault(name, hashlib.sha256()).update(block)
         self._sizes[name] = self._sizes.get(name, 0) + len(block)
-
-    def write_json(self, name: str, value: Any) -> None:
-        """Write a whole evidence file of JSON, atomically."""
-        data = jsonfile.dumps(value).encode()
-        replace(self.folder / name, data)
-        self._hashes[name] = hashlib.sha256(data)
-        self._sizes[name] = len(data)
 
     def evidence(self) -> list[Evidence]:
         """Return path (relative to the document), hash and length of what is written so far."""

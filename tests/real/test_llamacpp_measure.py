@@ -192,7 +192,7 @@ def test_power_is_null_and_the_document_says_why(done: Measurement) -> None:
 def test_neither_the_key_nor_a_path_of_this_machine_is_kept(done: Measurement) -> None:
     kept = done.files() | {"printed": done.printed}
 
-    assert {"requests.jsonl.gz", "schedule.json", "events.jsonl"} < kept.keys()
+    assert {"requests.jsonl.gz", "schedule.jsonl", "events.jsonl"} < kept.keys()
     for name, text in kept.items():
         assert KEY not in text, name
         assert not LOCAL_PATH.search(text), name

@@ -54,7 +54,7 @@ def test_a_plan_tells_windows_minutes_and_files() -> None:
     assert plan["loopback"] is True
     assert plan["files"] == [
         "runs/my-spec.json",
-        "runs/my-spec/schedule.json",
+        "runs/my-spec/schedule.jsonl",
         "runs/my-spec/events.jsonl",
         "runs/my-spec/requests.jsonl.gz",
         "runs/my-spec/power.jsonl.gz",

@@ -13,11 +13,17 @@ from tokenwatt_site.errors import TokenwattError, UsageError
 from tokenwatt_site.store import RunStore, replace
 
 
+def begun(out: Path, *, force: bool = False) -> RunStore:
+    store = RunStore(out, force=force)
+    store.begin()
+    return store
+
+
 def test_evidence_names_length_and_hash_of_what_was_written(tmp_path: Path) -> None:
-    store = RunStore(tmp_path / "a.json")
+    store = begun(tmp_path / "a.json")
     store.append("requests.jsonl.gz", [{"i": 0}])
     store.append("requests.jsonl.gz", [{"i": 1}, {"i": 2}])
-    store.write_json("schedule.json", {"windows": []})
+    store.append("schedule.jsonl", [{"w": 0}])
     for each in store.evidence():
         data = (tmp_path / each.path).read_bytes()
         assert (len(data), hashlib.sha256(data).hexdigest()) == (each.bytes, each.sha256)
@@ -27,13 +33,13 @@ def test_evidence_names_length_and_hash_of_what_was_written(tmp_path: Path) -> N
 
 def test_the_same_rows_are_the_same_bytes(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        RunStore(tmp_path / f"{name}.json").append("power.jsonl.gz", [{"t": 1.5}])
+        begun(tmp_path / f"{name}.json").append("power.jsonl.gz", [{"t": 1.5}])
     first, second = (tmp_path / n / "power.jsonl.gz" for n in ("a", "b"))
     assert first.read_bytes() == second.read_bytes()
 
 
 def test_a_killed_append_leaves_the_named_bytes_whole(tmp_path: Path) -> None:
-    store = RunStore(tmp_path / "a.json")
+    store = begun(tmp_path / "a.json")
     store.append("requests.jsonl.gz", [{"i": 0}])
     named = store.evidence()[0]
     path = tmp_path / named.path
@@ -57,12 +63,25 @@ def test_evidence_alone_is_not_overwritten_either(tmp_path: Path) -> None:
 
 
 def test_force_replaces_document_and_evidence(tmp_path: Path) -> None:
-    RunStore(tmp_path / "a.json").append("requests.jsonl.gz", [{"i": 0}])
+    begun(tmp_path / "a.json").append("requests.jsonl.gz", [{"i": 0}])
     (tmp_path / "a.json").write_text("old")
-    store = RunStore(tmp_path / "a.json", force=True)
+    store = begun(tmp_path / "a.json", force=True)
     assert store.evidence() == []
     assert not (tmp_path / "a.json").exists()
     assert not (tmp_path / "a" / "requests.jsonl.gz").exists()
+
+
+def test_nothing_is_removed_before_the_run_begins(tmp_path: Path) -> None:
+    begun(tmp_path / "a.json").append("requests.jsonl.gz", [{"i": 0}])
+    (tmp_path / "a.json").write_text("old")
+    RunStore(tmp_path / "a.json", force=True)  # the server turns out to be dead
+    assert (tmp_path / "a.json").read_text() == "old"
+    assert (tmp_path / "a" / "requests.jsonl.gz").exists()
+
+
+def test_a_run_that_never_begins_leaves_nothing(tmp_path: Path) -> None:
+    RunStore(tmp_path / "a.json")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_force_removes_a_link_and_not_what_it_points_to(tmp_path: Path) -> None:
@@ -70,7 +89,7 @@ def test_force_removes_a_link_and_not_what_it_points_to(tmp_path: Path) -> None:
     kept.mkdir()
     (kept / "file").write_text("mine")
     (tmp_path / "a").symlink_to(kept)
-    RunStore(tmp_path / "a.json", force=True)
+    begun(tmp_path / "a.json", force=True)
     assert (kept / "file").read_text() == "mine"
     assert not (tmp_path / "a").is_symlink()
 
@@ -90,7 +109,7 @@ def test_a_place_that_cannot_be_made_is_a_usage_error(tmp_path: Path) -> None:
 def test_a_document_is_saved_as_it_is(tmp_path: Path) -> None:
     path = shared_path("seed/h200x4-deepseek-v4.1-flash-fp8-vllm.json")
     run, raw = load_run(path)
-    store = RunStore(tmp_path / "a.json")
+    store = begun(tmp_path / "a.json")
     store.save(run)
     assert json.loads((tmp_path / "a.json").read_bytes()) == json.loads(raw)
 

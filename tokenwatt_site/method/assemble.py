@@ -1,7 +1,6 @@
 """From spec and windows to a run document; also to a draft of one, after every window."""
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,9 +55,33 @@ def assemble(
     config, missing = _config(spec, resolved, reported, windows)
     if series is not None and any(w.window.index == series["index"] for w in reported):
         config["series"] = series
+    band_pct = variance_band_pct([w.stats.goodput_tok_s for w in reported])
+    if band_pct is None:
+        missing["/variance_band_pct"] = _why(
+            "TOO_FEW_REPEATS", "a band needs three windows at the reported rate"
+        )
+    document = {
+        **_resolved(spec, resolved),
+        "power": _power(spec, resolved, reported),
+        "runs": len(reported),
+        "variance_band_pct": band_pct,
+        "configs": [config],
+        "finished": finished,
+        "quick": _quick(reported),
+        "missing": missing,
+        "verdict": _verdict(done),
+        "search": _search(windows, done),
+        "evidence": [each.model_dump(mode="json") for each in evidence],
+    }
+    document["summary"] = spec.text.summary or summary.summary(spec, document, resolved.notes)
+    return Run.model_validate(document)
+
+
+def _resolved(spec: Spec, resolved: Resolved) -> dict[str, Any]:
+    """Return the keys that stand before the first window."""
     title = prose.title(spec, resolved.hardware, resolved.engine_version)
     simulated = spec.hardware.adapter == "simulated" or spec.engine.endpoint == "simulator:"
-    document = {
+    return {
         "id": prose.document_id(spec, resolved.hardware),
         "status": "demo" if simulated else "draft",
         "title": title,
@@ -77,12 +100,8 @@ def assemble(
         },
         "slo": spec.slo.model_dump(mode="json"),
         "workload": _workload(spec),
-        "power": _power(spec, resolved, reported),
         "accuracy": _gate(spec),
-        "runs": len(reported),
-        "variance_band_pct": variance_band_pct([w.stats.goodput_tok_s for w in reported]),
         "fleet": None,
-        "configs": [config],
         "not_covered": [*spec.not_covered, *summary.not_covered(spec, simulated=simulated)],
         "reproduce": prose.reproduce(spec, resolved.origin, title),
         "spec": doors.dump(spec),
@@ -92,20 +111,8 @@ def assemble(
         "tool": {"name": "tokenwatt-site", "version": __version__},
         "run_id": resolved.run_id,
         "started": resolved.started,
-        "finished": finished,
-        "quick": _quick(reported),
         "simulated": simulated,
-        "missing": missing,
-        "verdict": _verdict(done),
-        "search": _search(windows, done),
-        "evidence": [each.model_dump(mode="json") for each in evidence],
     }
-    if document["variance_band_pct"] is None:
-        missing["/variance_band_pct"] = _why(
-            "TOO_FEW_REPEATS", "a band needs three windows at the reported rate"
-        )
-    document["summary"] = spec.text.summary or summary.summary(spec, document, resolved.notes)
-    return Run.model_validate(document)
 
 
 def _reported(windows: Sequence[MeasuredWindow], done: Done | None) -> list[MeasuredWindow]:
@@ -252,8 +259,3 @@ def _search(windows: Sequence[MeasuredWindow], done: Done | None) -> dict[str, A
     if done is not None and done.hi_rps is not None and math.isfinite(done.hi_rps):
         search["hi_rps"] = done.hi_rps
     return search
-
-
-def reasons_of(windows: Sequence[MeasuredWindow]) -> Counter[str]:
-    """Return how often each reason made a window invalid."""
-    return Counter(reason for w in windows for reason in w.reasons)

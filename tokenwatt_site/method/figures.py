@@ -166,7 +166,7 @@ def _tokens(stats: Sequence[WindowStats]) -> dict[str, Any]:
     return {
         "input": _weighted([(s.mean_input_tokens, s.counts.ok) for s in stats]),
         "output": _weighted([(s.mean_output_tokens, s.counts.ok) for s in stats]),
-        "mismatch_pct": _weighted([(s.mismatch_pct, s.counts.ok) for s in stats]),
+        "mismatch_pct": _weighted([(s.client.mismatch_pct, s.counts.ok) for s in stats]),
     }
 
 
@@ -211,7 +211,7 @@ def energy(windows: Sequence[MeasuredWindow]) -> dict[str, Any]:
     tokens = math.fsum(w.stats.output_tok_s * w.window.length_s for w in windows)
     document: dict[str, Any] = {
         "scope": windows[0].meters[0].scope,
-        "method": parts[0].method,
+        "method": "counter" if all(e.method == "counter" for e in parts) else "sampled",
         "joules": joules,
         "seconds": math.fsum(e.seconds for e in parts),
         "valid": valid,
