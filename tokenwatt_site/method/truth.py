@@ -28,7 +28,7 @@ SIMULATOR = "simulator:"
 MISS_SHARE = 0.01
 _WARM_SHARE, _TAIL_SHARE = 0.10, 0.02
 """Of a stream's requests: those before the steady state and those while it empties don't count."""
-_COARSE_SHARE, _COARSE_LEAST = 0.1, 3000
+_COARSE_SHARE, _COARSE_LEAST = 0.1, 2000
 _COARSE_GAP, _FINE_GAP = 1.02, 1.001
 _SLOPES = (2.0, 40.0)
 _FACTOR = 1.5  # between the miss shares at the outermost of the five rates and at the middle one
