@@ -50,7 +50,7 @@ def words(line: str) -> list[str]:
 def parse(arguments: list[str]) -> None:
     """Parse a command line with the program's own parser; run nothing."""
     command: click.Command = cli
-    context = click.Context(cli, info_name="tokenwatt-site")
+    context = click.Context(cli, info_name="tokenwatt-site", **cli.context_settings)
     while isinstance(command, click.Group):
         name, *arguments = arguments
         inner = command.get_command(context, name)

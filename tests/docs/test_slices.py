@@ -33,7 +33,7 @@ def test_slice_runs(title: str, checkout: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=420,  # a minute where nothing else runs
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
