@@ -178,8 +178,7 @@ def _ladder(sweep: SpecSweep, repeats: int) -> _Walk:
     if (yield from _hold("confirm", top, repeats)).passed:
         return top
     if sweep.confirm == "bisect":
-        floor = _floor(sweep, bracket.passed)
-        return (yield from _confirm_between(floor, top, sweep.confirm_steps, repeats))
+        return (yield from _confirm_between(bracket.passed, sweep, repeats))
     for _ in range(sweep.max_backoffs):
         top *= sweep.backoff
         if (yield from _hold("confirm", top, repeats)).passed:
@@ -238,30 +237,31 @@ def _hold(
     return verdict
 
 
-def _confirm_between(low: float, high: float, steps: int, repeats: int) -> _Walk:
-    """Bisect between a rate taken for safe and one that failed its confirm windows."""
-    best = None
-    for _ in range(steps):
+def _confirm_between(passed: Sequence[float], sweep: SpecSweep, repeats: int) -> _Walk:
+    """Bisect between a rate taken for safe and the highest search pass, whose confirm failed."""
+    best, high = None, passed[-1]
+    for _ in range(sweep.confirm_steps):
+        low = _floor(passed, high, sweep) if best is None else best
         rate = math.sqrt(low * high)
         if (yield from _hold("confirm", rate, repeats)).passed:
-            best = low = rate
+            best = rate
         else:
             high = rate
     return best
 
 
-def _floor(sweep: SpecSweep, passed: Sequence[float]) -> float:
-    """Return the lower end of ``confirm: bisect``.
+def _floor(passed: Sequence[float], failed: float, sweep: SpecSweep) -> float:
+    """Return the lower end of ``confirm: bisect`` while no confirm has passed.
 
-    floor_rps; else the highest rate that passed in search below the one that failed its confirm;
-    where neither lies below it, what backing off could have reached.
+    floor_rps; without one, the highest rate that passed in search, or start_rps, as far below the
+    failed rate as one backoff: search passes just below it were as lucky as its own. Where there
+    is none, what backing off could reach.
     """
-    failed = passed[-1]
-    below = [sweep.floor_rps] if sweep.floor_rps is not None else [*passed[:-1], sweep.start_rps]
-    return max(
-        (rate for rate in below if rate < failed),
-        default=failed * sweep.backoff ** max(1, sweep.max_backoffs),
-    )
+    if sweep.floor_rps is not None:
+        below = [sweep.floor_rps] if sweep.floor_rps < failed else []
+    else:
+        below = [rate for rate in (*passed, sweep.start_rps) if rate <= failed * sweep.backoff]
+    return max(below, default=failed * sweep.backoff ** max(1, sweep.max_backoffs))
 
 
 def _probe(phase: Phase, rate_rps: float, index: int, measurement: SpecMeasurement) -> Probe:
