@@ -17,7 +17,8 @@ _MEASURED = ("mbu_pct", "node_power_kw", "goodput_tok_s", "ttft_p99_ms", "tpot_p
 def accuracy_underpowered(subject: Subject) -> Found:
     """Find an accuracy check with too few items to see the drop that it guards against."""
     gate = subject.run.accuracy
-    spots, ran = [], False
+    spots: list[Spot] = []
+    ran = False
     for pointer, config in subject.configs():
         spec = spec_of(subject.run, config).accuracy
         if gate is None or config.accuracy is None or spec is None or spec.limit is None:
@@ -94,9 +95,10 @@ def null_unexplained(subject: Subject) -> Found:
 
 def not_recomputable(subject: Subject) -> Found:
     """Find figures that nobody can compute again from what is published."""
-    spots = []
+    spots: list[Spot] = []
     for pointer, config in subject.configs():
-        lacking = _lacking(subject, config)
+        nothing = config.goodput_tok_s is None and config.node_power_kw is None
+        lacking = [] if nothing else _lacking(subject, config)
         if lacking:
             text = f"not published, so the figures can't be computed again: {', '.join(lacking)}"
             spots.append(Spot(pointer, text))
@@ -119,7 +121,8 @@ def _lacking(subject: Subject, config: Config) -> list[str]:
 
 def untrusted_clock(subject: Subject) -> Found:
     """Find a load generator whose two clocks drift apart."""
-    spots, ran = [], False
+    spots: list[Spot] = []
+    ran = False
     for pointer, config in subject.configs():
         drift_pct = config.client.clock_drift_pct if config.client else None
         ran = ran or drift_pct is not None
@@ -132,7 +135,8 @@ def untrusted_clock(subject: Subject) -> Found:
 def client_lag(subject: Subject) -> Found:
     """Find a load generator that came near its own limit."""
     limit_ms = max(1000 * LAG_FLOOR_S, 0.01 * subject.run.slo.ttft_p99_ms)
-    spots, ran = [], False
+    spots: list[Spot] = []
+    ran = False
     for pointer, config in subject.configs():
         lag_ms = config.client.lag_p99_ms if config.client else None
         ran = ran or lag_ms is not None

@@ -178,7 +178,8 @@ def big_integer(subject: Subject) -> Found:
 
 def goodput_vs_rate(subject: Subject) -> Found:
     """Find a goodput that rate times mean answer length doesn't explain."""
-    spots, ran = [], False
+    spots: list[Spot] = []
+    ran = False
     for pointer, config in subject.configs():
         mean = config.tokens.output if config.tokens else None
         each = [window.goodput_tok_s for window in config.windows or ()]

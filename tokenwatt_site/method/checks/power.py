@@ -28,7 +28,8 @@ def throttling_undisclosed(subject: Subject) -> Found:
     """Find accelerators that were slowed down while the publisher doesn't say so."""
     if subject.says(_DISCLOSED):
         return []
-    spots, unknown = [], False
+    spots: list[Spot] = []
+    unknown = False
     for pointer, config in subject.configs():
         counts = {name: count for name, count in config.throttle_counts.items() if count}
         hard = sorted(name for name in counts if _HARD.search(name))
@@ -50,7 +51,8 @@ def _throttled(pointer: str, what: str) -> Spot:
 
 def power_over_limit(subject: Subject) -> Found:
     """Find boards that are said to draw more than their limit allows."""
-    spots, ran = [], False
+    spots: list[Spot] = []
+    ran = False
     for pointer, config in subject.configs():
         hardware = hardware_of(subject.run, config)
         limit_w = config.power_limit_w or hardware.power_limit_w or _tdp_w(subject)
@@ -74,7 +76,8 @@ def _tdp_w(subject: Subject) -> float | None:
 
 def node_below_boards(subject: Subject) -> Found:
     """Find a node that draws less than the boards in it."""
-    spots, ran = [], False
+    spots: list[Spot] = []
+    ran = False
     for pointer, config in subject.configs():
         extra_w = config.energy.node_minus_boards_w if config.energy else None
         ran = ran or extra_w is not None
@@ -86,7 +89,8 @@ def node_below_boards(subject: Subject) -> Found:
 
 def meters_disagree(subject: Subject) -> Found:
     """Find two readings of the same energy that are far apart."""
-    spots, ran = [], False
+    spots: list[Spot] = []
+    ran = False
     for pointer, config in subject.configs():
         check = config.energy.check if config.energy else None
         ran = ran or check is not None
@@ -113,7 +117,7 @@ def scope_name(subject: Subject) -> Found:
 
 def sampling_slow(subject: Subject) -> Found:
     """Find samples too rare for a power that changes with each batch."""
-    spots = []
+    spots: list[Spot] = []
     for pointer, config in subject.configs():
         hz = power_of(subject.run, config).sampling_hz
         sampled = config.energy is None or config.energy.method == "sampled"
@@ -126,7 +130,7 @@ def sampling_slow(subject: Subject) -> Found:
 
 def one_meter(subject: Subject) -> Found:
     """Find power that no second meter checks: a device's counter and samples are one meter."""
-    spots = []
+    spots: list[Spot] = []
     for pointer, config in subject.configs():
         if power_of(subject.run, config).kind != "none" and _meters(subject, config) < 2:  # noqa: PLR2004
             place = f"{pointer}/power" if config.power else "/power"
@@ -149,7 +153,7 @@ def asked_meters(subject: Subject, config: Config) -> list[SpecPower]:
 def tls_unverified(subject: Subject) -> Found:
     """Find remote meters whose certificate nobody checked."""
     power = subject.run.spec.power
-    spots = []
+    spots: list[Spot] = []
     for i, meter in enumerate(asked_meters(subject, subject.run.configs[0])):
         if meter.url and not meter.verify_tls:
             place = f"/spec/power/{i}" if isinstance(power, list) else "/spec/power"

@@ -53,7 +53,7 @@ def summary_number(subject: Subject) -> Found:
     known = [claim for claim in claims if claim.values]
     if claims and not known:
         return NotApplicable("the figures that the summary states")
-    spots = []
+    spots: list[Spot] = []
     for claim in known:
         if not any(_written_as(claim.said, value) for value in claim.values):
             have = " or ".join(f"{value:,.10g}" for value in dict.fromkeys(claim.values))
@@ -115,7 +115,7 @@ def dates(subject: Subject) -> Found:
     """Find dates out of order, and dates in the text that the document doesn't know."""
     run = subject.run
     started, finished = (stamp and stamp[:10] for stamp in (run.started, run.finished))
-    spots = []
+    spots: list[Spot] = []
     order = [
         ("/started", run.started), ("/finished", run.finished),
         ("/published", run.published), ("", subject.today),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from tokenwatt_site.documents.hardware import Hardware
+from tokenwatt_site.documents.jsonfile import is_array, is_object
 from tokenwatt_site.documents.run import Config, Run
 
 Severity = Literal["error", "warning"]
@@ -71,10 +72,10 @@ class Subject:
 def walk(value: Any, pointer: str = "") -> Iterator[tuple[str, Any]]:
     """Yield every value below with its JSON pointer, in the order of the document."""
     yield pointer, value
-    if isinstance(value, dict):
+    if is_object(value):
         for key, item in value.items():
             yield from walk(item, f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}")
-    elif isinstance(value, list):
+    elif is_array(value):
         for i, item in enumerate(value):
             yield from walk(item, f"{pointer}/{i}")
 

@@ -53,6 +53,16 @@ UNMETERED = {
     | {"/configs/0/node_power_kw": {"code": "NO_METER", "text": "no meter"}},
 }  # fmt: skip
 
+WITHOUT_RATE = ("goodput_tok_s", "ttft_p99_ms", "tpot_p99_ms")
+NO_RATE = {
+    "runs": 0, "configs__0__repeats": 0, "configs__0__slo_pass_count": 0,
+    "verdict__word": "no_rate", "summary": ".", "configs__0__windows": [],
+    "configs__0__rate_rps": GONE, "configs__0__counts": GONE,
+    **{f"configs__0__{key}": None for key in WITHOUT_RATE},
+    "missing": UNMETERED["missing"]
+    | {f"/configs/0/{key}": {"code": "NO_RATE", "text": "none"} for key in WITHOUT_RATE},
+}  # fmt: skip
+
 FIRES: list[tuple[str, dict[str, Any], str]] = [
     ("PRIVATE_PATH", {"spec__model__config": f"{ROOT_PATH}/config.json"}, "/spec/model/config"),
     ("PRIVATE_PATH", {"reproduce": f"cd {HOME} && run"}, "/reproduce"),
@@ -341,6 +351,7 @@ SILENT: list[dict[str, Any]] = [
     {"configs__0__client": GONE},
     {"configs__0__tokens": GONE},
     {"configs__0__goodput_tok_s": 2050.0, "summary": "."},
+    UNMETERED | NO_RATE,
     UNMETERED,
 ]  # fmt: skip
 
