@@ -222,8 +222,8 @@ def test_a_document_without_a_kept_rate_shows_why_and_no_number() -> None:
     document["missing"]["/configs/0/goodput_tok_s"] = {"code": "X", "text": "nothing confirmed"}
     page = page_of(entry_of(document))
     assert page.one('[data-figure="goodput_tok_s"] dd').text() == "not recorded nothing confirmed"
-    assert page.one("#sweep h2").text() == "Sweep: no rate kept the limits"
-    assert page.all(".ban")[-1].text().startswith("No rate kept the limits.")
+    assert page.one("#sweep h2").text() == "No rate is confirmed"
+    assert page.all(".ban")[0].text().startswith("No rate kept the limits.")
 
 
 def test_every_page_of_a_site_is_in_one_piece() -> None:

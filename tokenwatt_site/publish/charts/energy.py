@@ -2,9 +2,20 @@
 
 from tokenwatt_site import units
 from tokenwatt_site.publish.charts import scale
-from tokenwatt_site.publish.charts.chart import Band, Chart, Column, Note, Panel, Point, Series
+from tokenwatt_site.publish.charts.chart import (
+    Axis,
+    Band,
+    Chart,
+    Column,
+    Note,
+    Panel,
+    Point,
+    Series,
+)
 from tokenwatt_site.publish.charts.load import Load, nearest
 from tokenwatt_site.publish.charts.sweep import Marking, boundary_of, by_rate, rate_axis
+
+_APART = 0.3
 
 
 def energy_chart(load: Load, scope: str, gain_pct: float | None, marking: Marking) -> Chart | None:
@@ -32,17 +43,18 @@ def energy_chart(load: Load, scope: str, gain_pct: float | None, marking: Markin
     if load.at_rps is not None:
         rate = nearest([p for p, _ in known], load.at_rps).rate_rps
         at = next(p for p in points if p.x == rate)
+    axis = rate_axis(load)
     panel = Panel(
         "Energy per output token against request rate",
         f"Energy per output token is {units.number(first.y, 'j_per_token')} J at "
         f"{units.number(first.x, 'rps')} requests/s and {units.number(at.y, 'j_per_token')} J at "
         f"{units.number(at.x, 'rps')}.",
-        rate_axis(load),
+        axis,
         scale.linear(0, max(p.y for p in points), "J/token"),
         (Series("energy", 2, points),),
         bands=bands,
         boundary=boundary_of(load),
-        notes=_notes(first, at),
+        notes=_notes(first, at, axis),
     )
     band = f"; band: gain of the meter, ± {units.significant(gain_pct)} %" if gain_pct else ""
     return Chart(
@@ -63,11 +75,15 @@ def energy_chart(load: Load, scope: str, gain_pct: float | None, marking: Markin
     )
 
 
-def _notes(first: Point, at: Point) -> tuple[Note, ...]:
-    notes = [Note(first.x, first.y, units.number(first.y, "j_per_token"), dx=10, dy=0.3)]
-    if at is not first:
-        text = f"{units.number(at.y, 'j_per_token')} J/token"
-        notes.append(Note(at.x, at.y, text, "end", -8, 2.0))
+def _notes(first: Point, at: Point, axis: Axis) -> tuple[Note, ...]:
+    """Label both ends of the story, or only the reported one where they lie close."""
+    notes: list[Note] = []
+    if axis.at(at.x) - axis.at(first.x) > _APART:
+        text = units.number(first.y, "j_per_token")
+        notes.append(Note(first.x, first.y, text, dx=10, dy=0.3))
+    text = f"{units.number(at.y, 'j_per_token')} J/token"
+    right = axis.at(at.x) < _APART
+    notes.append(Note(at.x, at.y, text, "start" if right else "end", 8 if right else -8, 2.0))
     return tuple(notes)
 
 

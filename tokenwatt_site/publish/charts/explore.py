@@ -85,7 +85,7 @@ def _trace(series: Series, suffix: str) -> dict[str, Any]:
 
 
 def _shapes(panel: Panel, suffix: str) -> list[dict[str, Any]]:
-    shapes = []
+    shapes: list[dict[str, Any]] = []
     for limit in panel.limits:
         across = "x" if limit.axis == "y" else "y"
         ends = {f"{limit.axis}0": limit.value, f"{limit.axis}1": limit.value}

@@ -41,7 +41,8 @@ def file_svg(chart: Chart) -> bytes:
 
 def _head(title: str, subtitle: str) -> tuple[list[str], float]:
     """Return title and subtitle, wrapped, and where the next thing begins."""
-    parts, y = [], 8.0
+    parts: list[str] = []
+    y = 8.0
     for cls, text, chars, step in (("hd", title, 82, 20), ("sub", subtitle, 112, 16)):
         for line in textwrap.wrap(units.tidy(text), chars):
             y += step
@@ -53,7 +54,8 @@ def _key(chart: Chart, top: float) -> tuple[list[str], float]:
     """Return what the markers mean, in a row, where no label at a line's end says it."""
     if not chart.key or chart.narrow_key:
         return [], top
-    parts, x, y = [], float(_EDGE), top + 4
+    parts: list[str] = []
+    x, y = float(_EDGE), top + 4
     for name, slot, hollow in chart.key:
         width = 44 + _CHAR * len(name)
         if x > _EDGE and x + width > WIDTH:

@@ -7,6 +7,7 @@ from tokenwatt_site.documents.run import Config, Dist, Slo
 from tokenwatt_site.publish.charts import scale
 from tokenwatt_site.publish.charts.cells import cell, word
 from tokenwatt_site.publish.charts.chart import (
+    Anchor,
     Axis,
     Chart,
     Column,
@@ -84,12 +85,12 @@ def _percentiles(dist: Dist) -> tuple[tuple[str, float, float | None], ...]:
 
 def _notes(marks: tuple[Point, ...], axis: Axis) -> tuple[Note, ...]:
     """Labels stand right below the lower percentiles, and left of p99 where there is room."""
-    notes = []
+    notes: list[Note] = []
     for mark in marks:
         left = (mark.y > 95 and axis.at(mark.x) > 0.45) or axis.at(mark.x) > 0.75  # noqa: PLR2004
-        anchor = "end" if left else "start"
+        anchor: Anchor = "end" if left else "start"
         lift = 0.1 if mark.y > 95 else 0.7  # noqa: PLR2004
-        notes.append(Note(mark.x, mark.y, mark.tip, anchor, -9 if left else 9, lift))  # type: ignore[arg-type]
+        notes.append(Note(mark.x, mark.y, mark.tip, anchor, -9 if left else 9, lift))
     return tuple(notes)
 
 

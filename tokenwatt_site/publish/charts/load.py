@@ -63,7 +63,8 @@ def load_of(run: Run, config: Config) -> Load:
 
 
 def _is_boundary(run: Run, config: Config) -> bool:
-    kept = 0 < config.repeats == config.slo_pass_count
+    decided = run.verdict is None or run.verdict.word in {"met", "proven"}
+    kept = decided and 0 < config.repeats == config.slo_pass_count
     return kept and config.rate_rps is not None and spec_of(run, config).sweep.rates is None
 
 

@@ -74,7 +74,7 @@ def _tpot(curves: Sequence[Curve], slo: Slo, marking: Marking) -> Chart | None:
 
 
 def _series(curves: Sequence[Curve], value: Value, quantity: str, unit: str) -> tuple[Series, ...]:
-    found = []
+    found: list[Series] = []
     for slot, curve in enumerate(curves, 1):
         points = tuple(
             Point(

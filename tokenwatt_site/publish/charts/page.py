@@ -16,7 +16,7 @@ from tokenwatt_site.publish.charts.draw import Spot, draw
 
 def page_svg(chart: Chart) -> Markup:
     """Return the panels of ``chart`` as SVG for the page."""
-    parts = []
+    parts: list[str] = []
     for i, panel in enumerate(chart.panels):
         pen = PagePen()
         draw(panel, pen, chart.mark if i == 0 else "")

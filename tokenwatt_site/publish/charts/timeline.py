@@ -8,6 +8,7 @@ from tokenwatt_site.publish.charts import scale
 from tokenwatt_site.publish.charts.cells import cell
 from tokenwatt_site.publish.charts.chart import (
     Axis,
+    Cell,
     Chart,
     Column,
     Limit,
@@ -39,7 +40,8 @@ def timeline_chart(
     if len(times) < 2:  # noqa: PLR2004 - one moment is no course
         return None
     axis = _time_axis(times, last=series.in_flight is None)
-    panels, means = [], []
+    panels: list[Panel] = []
+    means: list[str] = []
     power = [w if w is None else float(w) / 1000 for w in series.power_w or ()]
     if mean := _mean(times, power, series.window_s):
         panels.append(_power(times, power, (axis, mean, limit_w), series))
@@ -106,7 +108,7 @@ def _power(
         _lines(times, power, 2),
         limits=limits,
         shades=_shades(axis, float(series.window_s)),
-        notes=(_mean_note(float(series.window_s), mean, f"mean {units.number(mean, 'kw')} kW"),),
+        notes=(_mean_note(series, y, f"mean {units.number(mean, 'kw')} kW"),),
         size="sm",
     )
 
@@ -118,22 +120,22 @@ def _in_flight(
     series: TimeSeries,
 ) -> Panel:
     axis, mean = frame
+    y = scale.linear(0, max(flight), "in flight", parts=4)
     return Panel(
         "Requests in flight over time",
         f"Mean over the window {units.number(mean, 'mean_count')}, highest {max(flight):,.0f}.",
         axis,
-        scale.linear(0, max(flight), "in flight", parts=4),
+        y,
         _lines(times, flight, 1),
         shades=_shades(axis, float(series.window_s)),
-        notes=(
-            _mean_note(float(series.window_s), mean, f"mean {units.number(mean, 'mean_count')}"),
-        ),
+        notes=(_mean_note(series, y, f"mean {units.number(mean, 'mean_count')}"),),
         size="sm",
     )
 
 
-def _mean_note(window_s: float, mean: float, text: str) -> Note:
-    return Note(window_s, mean, text, "end", -4, 2.0)
+def _mean_note(series: TimeSeries, y: Axis, text: str) -> Note:
+    """The mean stands above the plot, at the end of the window, clear of the line."""
+    return Note(float(series.window_s), y.hi, text, "end", 0, -0.45)
 
 
 def _lines(times: Sequence[float], values: Sequence[float | None], slot: int) -> tuple[Series, ...]:
@@ -155,9 +157,9 @@ def _table(
     columns = [Column("Time", "s")]
     columns += [Column("Power", "kW")] if power else []
     columns += [Column("In flight")] if flight else []
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for i in range(0, len(times), step):
-        row = [cell(times[i], "s")]
+        row: list[Cell] = [cell(times[i], "s")]
         row += [cell(power[i], "kw")] if power else []
         row += [cell(flight[i], "count")] if flight else []
         rows.append(tuple(row))

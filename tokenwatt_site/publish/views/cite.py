@@ -46,7 +46,7 @@ def citation(source: Source, config: SiteConfig) -> Citation:
 
 
 def _note(source: Source) -> str:
-    parts = []
+    parts: list[str] = []
     if source.figures.j_per_token is not None:
         parts.append(f"{source.figures.j_per_token:.4g} J per output token, {source.scope}")
     parts.append(f"n = {source.config.repeats}")

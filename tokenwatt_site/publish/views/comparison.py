@@ -106,7 +106,7 @@ def _side(run: Run) -> Side:
 
 
 def _banners(runs: Sequence[Run]) -> list[Banner]:
-    banners = []
+    banners: list[Banner] = []
     simulated = [run for run in runs if is_simulated(run)]
     if simulated:
         number = "All" if len(simulated) == len(runs) else f"{len(simulated)} of {len(runs)}"
@@ -167,7 +167,7 @@ def _gate(named: Sequence[Named]) -> tuple[GateRow, ...]:
         return ()
     gate = named[0].side.run.accuracy
     base = scores[0].score if scores[0] else None
-    rows = []
+    rows: list[GateRow] = []
     for number, (one, score) in enumerate(zip(named, scores, strict=True)):
         delta = score.score - base if score and base is not None else None
         word = (

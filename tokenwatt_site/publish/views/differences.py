@@ -99,8 +99,8 @@ class KeyTable:
 def name_sides(sides: Sequence[tuple[Side, str]]) -> list[Named]:
     """Name configurations, the baseline first, by what sets their labels apart."""
     parts = [side.config.label.split(" · ") for side, _ in sides]
-    shared = set.intersection(*(set(each) for each in parts)) if parts else set[str]()
-    named = []
+    shared = set(parts[0]).intersection(*parts) if parts else set[str]()
+    named: list[Named] = []
     for number, ((side, address), each) in enumerate(zip(sides, parts, strict=True)):
         apart = " · ".join(part for part in each if part not in shared)
         head = letter_of(number)

@@ -59,7 +59,7 @@ class Source:
 
 def headline(source: Source) -> tuple[Figure, ...]:
     """Return the headline figures; the first is the one that counts."""
-    figures = (
+    return (
         _energy(source),
         _goodput(source),
         _efficiency(source),
@@ -68,7 +68,6 @@ def headline(source: Source) -> tuple[Figure, ...]:
         _throttled(source),
         _mbu(source),
     )
-    return tuple(figure for figure in figures if figure is not None)
 
 
 def interval_note(found: Repeats | None, quantity: str) -> str:

@@ -43,7 +43,8 @@ def _title(source: Source) -> str:
     f = source.figures
     share, reasons = f.throttle_share_pct, words.throttle_words(source.config)
     if f.power_w is None:
-        return "Power and energy: not measured"
+        searched = any(window.energy for window in source.config.sweep or ())
+        return "Power and energy of the search" if searched else "Power and energy: not measured"
     if share is not None and share > _NOTABLE_PCT:
         return f"Throttled for {units.number(share, 'share_pct')} % of the time: {reasons}"
     power = f"{units.number(f.power_w, 'w')} W"
@@ -54,7 +55,7 @@ def _title(source: Source) -> str:
 
 def _text(source: Source) -> str:
     f, config = source.figures, source.config
-    parts = []
+    parts: list[str] = []
     if f.throttle_samples is not None:
         hit, total = f.throttle_samples
         hz = power_of(source.run, config).sampling_hz

@@ -90,7 +90,7 @@ class Results:
     def daggers(self) -> bool:
         """Whether a row's energy is divided by goodput alone."""
         rows = [row for group in self.groups for row in group.rows]
-        return any(row.source.figures.tokens == "goodput" for row in rows)
+        return any(n.half for row in rows for n in row.cells)
 
     @property
     def count(self) -> int:
@@ -212,7 +212,7 @@ def _place(value: float, axis: float) -> str:
 
 def _facets(rows: Sequence[ResultRow]) -> tuple[Facet, ...]:
     """Return the filters that have something to choose, the commonest value first."""
-    facets = []
+    facets: list[Facet] = []
     for key, name in _FACETS:
         counts = Counter(dict(row.facets)[key] for row in rows)
         if len(counts) > 1:

@@ -125,7 +125,7 @@ class RunView:
     def description(self) -> str:
         """One sentence for search results."""
         f = self.source.figures
-        parts = []
+        parts: list[str] = []
         if f.j_per_token is not None and f.tok_s_kw is not None:
             parts.append(
                 f"{units.number(f.j_per_token, 'j_per_token')} J per output token and "

@@ -57,7 +57,8 @@ def run_texts(run: Run, config: Config, load: Load, findings: Sequence[ShownFind
 def sweep_title(load: Load) -> str:
     """Return where the boundary lies, as far as it was found."""
     if load.at_rps is None:
-        return "Sweep: no rate kept the limits"
+        passed = any(point.passed for point in load.points)
+        return "No rate is confirmed" if passed else "No rate kept the limits"
     at = units.number(load.at_rps, "rps")
     if not load.is_boundary:
         return f"Rates around {at} requests/s"
@@ -74,7 +75,7 @@ def _sweep(run: Run, config: Config, load: Load) -> str:
         start = units.number(float(spec.sweep.start_rps), "rps")
         how = (
             f"Rate × {units.significant(spec.sweep.growth)} from {start} requests/s until the "
-            f"first failure, then {spec.sweep.bisect_steps} bisections."
+            f"first failure, then {units.plural(spec.sweep.bisect_steps, 'bisection')}."
         )
     grey = " Grey: the interval that holds the boundary." if load.fails_at_rps else ""
     censored = any(p.ttft_p99_ms is None or p.tpot_p99_ms is None for p in load.points)
@@ -92,7 +93,8 @@ def _latency(config: Config) -> str:
     failed = config.counts.failed + config.counts.unfinished if config.counts else 0
     if not failed:
         return f"{text} No request failed."
-    return f"{text} {failed:,} failed or didn’t end in time; they count as misses."
+    count = "it counts as a miss" if failed == 1 else "they count as misses"
+    return f"{text} {failed:,} failed or didn’t end in time; {count}."
 
 
 def _windows(config: Config) -> str:
@@ -119,7 +121,7 @@ def _checks(findings: Sequence[ShownFinding]) -> str:
     waived = sum(f.waiver is not None for f in errors)
     if not findings:
         return "No errors and no warnings."
-    parts = []
+    parts: list[str] = []
     if errors:
         named = ", each waived by name" if waived == len(errors) else f", {waived} waived by name"
         parts.append(units.plural(len(errors), "error") + (named if waived else ""))

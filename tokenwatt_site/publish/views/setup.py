@@ -22,7 +22,9 @@ class SetupView:
 def setup_view(source: Source) -> SetupView:
     """Return the configuration's facts."""
     kernels = software_of(source.run, source.config).kernels
-    return SetupView(tuple(_ran(source)), tuple(_asked(source)), kernels, source.run.summary.strip())
+    return SetupView(
+        tuple(_ran(source)), tuple(_asked(source)), kernels, source.run.summary.strip()
+    )
 
 
 def _ran(source: Source) -> list[Row]:
@@ -67,7 +69,7 @@ def _client(source: Source) -> str:
     client = source.config.client
     if client is None:
         return ""
-    parts = []
+    parts: list[str] = []
     if client.lag_p99_ms is not None:
         parts.append(f"send lag p99 {units.number(float(client.lag_p99_ms), 'ms')} ms")
     if client.gap_cv is not None:
@@ -103,7 +105,7 @@ def _sweep(spec: Spec) -> str:
     window = units.duration_text(float(spec.measurement.search_window_s))
     return (
         f"from {start} requests/s, × {units.significant(sweep.growth)}, "
-        f"{sweep.bisect_steps} bisections of {window}"
+        f"{units.plural(sweep.bisect_steps, 'bisection')} of {window}"
     )
 
 

@@ -87,7 +87,7 @@ def is_listed(run: Run) -> bool:
 def standing(run: Run, content: Content, errors: int = 0, warnings: int = 0) -> Standing:
     """Return how ``run`` stands, with the number of its findings for the banner."""
     quick, simulated = is_quick(run), is_simulated(run)
-    banners = [*_life(run, content)]
+    banners = [*_life(run, content), *_unmet(run)]
     tags = [Tag(run.status, "bad")] if run.status == "retracted" else []
     tags += [Tag(run.status, "")] if run.status == "superseded" else []
     if simulated:
@@ -99,8 +99,6 @@ def standing(run: Run, content: Content, errors: int = 0, warnings: int = 0) -> 
     if quick:
         banners.append(_quick(errors, warnings))
         tags.append(Tag("quick", "q"))
-    if (unmet := _unmet(run)) is not None:
-        banners.append(unmet)
     return Standing(quick, simulated, tuple(banners), tuple(tags))
 
 
@@ -130,17 +128,17 @@ def _quick(errors: int, warnings: int) -> Banner:
     return Banner("q", "Quick mode.", f"{text} The checks found", "#checks", found)
 
 
-def _unmet(run: Run) -> Banner | None:
+def _unmet(run: Run) -> list[Banner]:
     """A verdict that isn't a kept promise comes before every number."""
     if run.verdict is None or run.verdict.word in {"met", "proven"}:
-        return None
+        return []
     words = {
         "failed": "The limits weren’t kept.",
         "undecided": "Not decided.",
         "no_rate": "No rate kept the limits.",
     }
     text = run.verdict.text[:1].upper() + run.verdict.text[1:]
-    return Banner("r", words[run.verdict.word], text.rstrip(".") + "." if text else "")
+    return [Banner("r", words[run.verdict.word], text.rstrip(".") + "." if text else "")]
 
 
 def _life(run: Run, content: Content) -> list[Banner]:
