@@ -208,7 +208,7 @@ class Session:
         stats = measured.stats
         self.history.append(Measured(probe, stats.passed, measured.valid, stats.undecided_n))
         record = window_record(measured)
-        energy = record.get("energy") or {}
+        energy: dict[str, Any] = record.get("energy") or {}
         self.setup.tell(
             {
                 "event": "window",

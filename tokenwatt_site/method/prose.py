@@ -54,7 +54,7 @@ def quantization(spec: Spec) -> str:
     """Return ``FP8 weights, FP8 KV cache``, as far as the data types are known."""
     if spec.text.quantization or spec.model.quantization:
         return spec.text.quantization or spec.model.quantization
-    parts = []
+    parts: list[str] = []
     if spec.model.weight_dtype:
         parts.append(f"{precision(spec.model.weight_dtype)} weights")
     if spec.model.kv_dtype:

@@ -179,7 +179,6 @@ class Scheduler:
         self._due[due].append(request)
 
     def _finish(self, due: int) -> tuple[Request, ...]:
-        finished = self._due[due]
         finished = tuple(self._due[due])
         for request in finished:
             self._leave(request)

@@ -29,7 +29,7 @@ def summary(spec: Spec, document: dict[str, Any], notes: tuple[str, ...] = ()) -
 
 def not_covered(spec: Spec, *, simulated: bool) -> list[str]:
     """Return what such a measurement can't show, in addition to the publisher's words."""
-    gaps = []
+    gaps: list[str] = []
     if simulated:
         gaps.append("Real hardware: server, power and throttling follow a model")
     meters = spec.power if isinstance(spec.power, list) else [spec.power]
