@@ -1,5 +1,6 @@
 """What a document with windows, sweep, distributions, series and energy shows."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from tests.support.demo_run import demo_document, joined_document
 from tests.support.dom import Node, parse
 from tests.support.site import entry_of, page_of, site_content
+from tokenwatt_site.publish.model import EvidenceFile
 from tokenwatt_site.publish.render import render
 
 
@@ -224,6 +226,14 @@ def test_a_document_without_a_kept_rate_shows_why_and_no_number() -> None:
     assert page.one('[data-figure="goodput_tok_s"] dd').text() == "not recorded nothing confirmed"
     assert page.one("#sweep h2").text() == "No rate is confirmed"
     assert page.all(".ban")[0].text().startswith("No rate kept the limits.")
+
+
+def test_evidence_is_linked_by_an_address_and_sized() -> None:
+    file = EvidenceFile("a #1?.jsonl.gz", "0" * 64, 2_100_000)
+    page = page_of(replace(entry_of(demo_document()), evidence=(file,)))
+    (item,) = [li for li in page.all(".dl li") if "Evidence" in li.text()]
+    assert item.text() == "Evidence: a #1?.jsonl.gz 2.1 MB"
+    assert item.one("a").attributes["href"] == "evidence/a%20%231%3F.jsonl.gz"
 
 
 def test_every_page_of_a_site_is_in_one_piece() -> None:

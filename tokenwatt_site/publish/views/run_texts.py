@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from tokenwatt_site import units
 from tokenwatt_site.documents.run import Config, Dist, Run
@@ -207,7 +208,7 @@ def downloads(entry: RunEntry, csv_bytes: int) -> tuple[Download, ...]:
         Download("Specification, YAML", spec_size, spec_file(entry)),
     ]
     files += [
-        Download(f"Evidence: {e.name}", units.bytes_text(e.size_bytes), f"evidence/{e.name}")
+        Download(f"Evidence: {e.name}", units.bytes_text(e.size_bytes), f"evidence/{quote(e.name)}")
         for e in entry.evidence
     ]
     if not entry.evidence:
