@@ -2,12 +2,15 @@
 
 import hashlib
 import time
+import traceback
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
-from tokenwatt_site.errors import DocumentError, UsageError
+import jinja2
+
+from tokenwatt_site.errors import DocumentError, TokenwattError, UsageError
 from tokenwatt_site.publish.content import load
 from tokenwatt_site.publish.content_files import web_address
 from tokenwatt_site.publish.links import LinkIndex
@@ -119,11 +122,24 @@ def _addressed(content: Content, base_url: str | None) -> Content:
 
 
 def _files(tree: Tree, content: Content) -> Iterator[tuple[PurePosixPath, bytes]]:
-    yield from render(content)
+    try:
+        yield from render(content)
+    except jinja2.TemplateError as error:
+        raise TokenwattError(
+            f"{_template_place(error)}: {error.message}", "mend the template; the site is as it was"
+        ) from None
     for entry in content.runs:
         for file in entry.evidence:
             place = PurePosixPath("runs", entry.run.id, "evidence", file.name)
             yield place, _evidence(tree, entry, file)
+
+
+def _template_place(error: jinja2.TemplateError) -> str:
+    """Return file and line of the template that failed: its own word, or the innermost frame."""
+    if isinstance(error, jinja2.TemplateSyntaxError):
+        return f"{error.filename or error.name}:{error.lineno}"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.endswith(".html")]
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "a template"
 
 
 def _evidence(tree: Tree, entry: RunEntry, file: EvidenceFile) -> bytes:

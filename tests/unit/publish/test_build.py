@@ -1,6 +1,7 @@
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,9 +13,11 @@ from click.testing import CliRunner, Result
 from tests.support.content_folder import PAGE, content_folder, run_bytes
 from tokenwatt_site.cli import cli
 from tokenwatt_site.errors import DocumentError, FindingsError, TokenwattError, UsageError
+from tokenwatt_site.publish import render
 from tokenwatt_site.publish.build import Built, Wanted, build
 from tokenwatt_site.publish.output import Output
 from tokenwatt_site.publish.serve import Server, Told
+from tokenwatt_site.resources import resource
 
 TODAY = "2026-11-30"
 
@@ -124,6 +127,25 @@ def test_an_anchor_that_is_nowhere_has_its_line() -> None:
     Path("content/pages/about.md").write_text(PAGE + "\nAnd [this](/about/#nowhere).\n")
     with pytest.raises(DocumentError, match=r"content/pages/about\.md:6: .*no #nowhere on that"):
         built()
+
+
+@pytest.mark.parametrize(
+    "typo,message",
+    [("{% if %}", "Expected an expression"), ("{{ nothing.at_all }}", "'nothing' is")],
+)
+def test_a_typo_in_a_template_leaves_the_old_site(
+    monkeypatch: pytest.MonkeyPatch, typo: str, message: str
+) -> None:
+    built()
+    before = tree()
+    shutil.copytree(resource("templates"), "templates")
+    frame = Path("templates/base.html")
+    lines = frame.read_text().splitlines(keepends=True)
+    frame.write_text("".join([lines[0], typo, *lines[1:]]))
+    monkeypatch.setattr(render, "resource", Path)
+    with pytest.raises(TokenwattError, match=rf"templates/base\.html:2: {message}"):
+        built()
+    assert tree() == before
 
 
 @pytest.mark.parametrize("out", ["content", "content/site", "."])
