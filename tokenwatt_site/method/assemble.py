@@ -87,12 +87,14 @@ def _resolved(spec: Spec, resolved: Resolved) -> dict[str, Any]:
         "title": title,
         "published": None,
         "summary": "",
-        "hardware": resolved.hardware.model_dump(mode="json", exclude_none=True),
-        "software": {
-            "engine": spec.engine.name,
-            "engine_version": resolved.engine_version,
-            "kernels": spec.engine.kernels,
-        },
+        "hardware": _told(resolved.hardware.model_dump(mode="json", exclude_none=True)),
+        "software": _told(
+            {
+                "engine": spec.engine.name,
+                "engine_version": resolved.engine_version,
+                "kernels": spec.engine.kernels,
+            }
+        ),
         "model": {
             "name": spec.model.name,
             "quantization": prose.quantization(spec),
@@ -113,6 +115,12 @@ def _resolved(spec: Spec, resolved: Resolved) -> dict[str, Any]:
         "started": resolved.started,
         "simulated": simulated,
     }
+
+
+def _told(facts: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the texts that nobody gave; a document holds no empty ones."""
+    needed = ("vendor", "accelerator", "engine")
+    return {key: value for key, value in facts.items() if value != "" or key in needed}
 
 
 def _reported(windows: Sequence[MeasuredWindow], done: Done | None) -> list[MeasuredWindow]:

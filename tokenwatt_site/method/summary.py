@@ -52,10 +52,11 @@ def _where(document: dict[str, Any]) -> str:
         if hardware["count"]
         else hardware["accelerator"]
     )
-    engine = f"{document['software']['engine']} {document['software']['engine_version']}".strip()
+    software = document["software"]
+    engine = f"{software['engine']} {software.get('engine_version', '')}".strip()
     kind = "Simulated measurement" if document["simulated"] else "Measurement"
     kind = f"Quick {kind.lower()}" if document["quick"] else kind
-    host = f" ({text})" if (text := hardware["host"].strip(" ,;:-–")) else ""
+    host = f" ({text})" if (text := hardware.get("host", "").strip(" ,;:-–")) else ""
     place = f"{count or 'CPU'}{host}, {prose.day(document['started'])}"
     return f"{kind} of {document['model']['name']} with {engine} on {place}."
 
