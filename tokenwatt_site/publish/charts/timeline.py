@@ -108,7 +108,7 @@ def _power(
         _lines(times, power, 2),
         limits=limits,
         shades=_shades(axis, float(series.window_s)),
-        notes=(_mean_note(series, y, f"mean {units.number(mean, 'kw')} kW"),),
+        notes=(_mean_note(series, 0.0 if limits else y.hi, f"mean {units.number(mean, 'kw')} kW"),),
         size="sm",
     )
 
@@ -128,14 +128,14 @@ def _in_flight(
         y,
         _lines(times, flight, 1),
         shades=_shades(axis, float(series.window_s)),
-        notes=(_mean_note(series, y, f"mean {units.number(mean, 'mean_count')}"),),
+        notes=(_mean_note(series, y.hi, f"mean {units.number(mean, 'mean_count')}"),),
         size="sm",
     )
 
 
-def _mean_note(series: TimeSeries, y: Axis, text: str) -> Note:
-    """The mean stands above the plot, at the end of the window, clear of the line."""
-    return Note(float(series.window_s), y.hi, text, "end", 0, -0.45)
+def _mean_note(series: TimeSeries, y: float, text: str) -> Note:
+    """Return the mean, over the plot or, where the limit's label stands there, at its foot."""
+    return Note(float(series.window_s), y, text, "end", 0, -0.45)
 
 
 def _lines(times: Sequence[float], values: Sequence[float | None], slot: int) -> tuple[Series, ...]:
