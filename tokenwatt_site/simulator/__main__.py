@@ -19,10 +19,12 @@ from tokenwatt_site.method.overrides import parse, split
 from tokenwatt_site.method.profiles import shape_of
 from tokenwatt_site.simulator.server import API_KEY_ENV, Setup, serve
 
+_LAST_PORT = 65_535
+
 
 def _setup() -> Setup:
     parser = argparse.ArgumentParser(prog="python -m tokenwatt_site.simulator")
-    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--port", type=_port, default=0)
     parser.add_argument("--profile", default="demo")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--override", action="append", default=[], metavar="KEY=VALUE")
@@ -35,6 +37,13 @@ def _setup() -> Setup:
         port=asked.port,
         api_key=os.environ.get(API_KEY_ENV, ""),
     )
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= _LAST_PORT:
+        raise ValueError(text)
+    return port
 
 
 def _ready(url: str) -> None:
