@@ -231,7 +231,7 @@ def _power(spec: Spec, resolved: Resolved, reported: list[MeasuredWindow]) -> di
         "source": spec.text.source or resolved.meter_source or "none",
         "kind": _kind(scope) if meter else "none",
         "sampling_hz": meter.sampling_hz if meter else None,
-        "window": spec.text.window or f"{window_s:g} s steady state",
+        "window": spec.text.window or f"{prose.seconds(window_s)} steady state",
     }
 
 

@@ -138,6 +138,11 @@ def limit(ms: float) -> str:
     return f"{ms / MS:g} s" if ms >= MS else f"{ms:g} ms"
 
 
+def seconds(value_s: float) -> str:
+    """Return a window's length as ``120 s`` or ``34.7 s``."""
+    return f"{round(value_s, 1):,.10g} s"
+
+
 def promise(spec: Spec) -> str:
     """Return ``p99 TTFT ≤ 2 s and p99 TPOT ≤ 50 ms``."""
     return f"p99 TTFT ≤ {limit(spec.slo.ttft_p99_ms)} and p99 TPOT ≤ {limit(spec.slo.tpot_p99_ms)}"

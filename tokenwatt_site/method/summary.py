@@ -93,9 +93,8 @@ def _windows(document: dict[str, Any], config: dict[str, Any]) -> str:
         return ""
     windows = "window" if config["repeats"] == 1 else "windows"
     quick = ", too short or too few for ranking" if document["quick"] else ""
-    return (
-        f"{config['repeats']} confirm {windows} of {config['windows'][0]['window_s']:g} s{quick}."
-    )
+    length = prose.seconds(config["windows"][0]["window_s"])
+    return f"{config['repeats']} confirm {windows} of {length}{quick}."
 
 
 def _throttled(config: dict[str, Any]) -> str:
