@@ -13,6 +13,8 @@ from tokenwatt_site.power.sampler import Sampler
 
 OPEN_SHARE = 0.005
 """A window ends when at most this share of its requests has no verdict; they count as misses."""
+PATIENCE_S = 10.0
+"""Until then every request is waited for, so that a short window's last ones aren't misses."""
 FIRST_ANSWERS = 20
 """Answers whose counted prompt is compared with the asked one."""
 PROMPT_OFF = 0.01
@@ -60,9 +62,8 @@ class Watch:
             self._open, self._window, self._spec.slo, now_s, ignore_eos=self._spec.engine.ignore_eos
         )
         late_s = now_s - self._window.w1_s
-        return (
-            len(self._open) <= self._allowed or late_s >= self._spec.measurement.request_timeout_s
-        )
+        allowed = self._allowed if late_s >= PATIENCE_S else 0
+        return len(self._open) <= allowed or late_s >= self._spec.measurement.request_timeout_s
 
     def _check_prompts(self, traces: list[RequestTrace]) -> None:
         """Compare the first answers' counted prompts with what was sent as token ids."""

@@ -30,7 +30,7 @@ def watch(told: list[dict[str, Any]] | None = None, *, exact: bool = False) -> W
 def cohort(open_ones: int) -> list[RequestTrace]:
     """Return 200 requests of the window, the last of which still run with a token just now."""
     running = [
-        request(11.9, [12.0, 12.04], outcome="running", tokens=2, asked=100)
+        request(11.9, [12.0, 12.04], outcome="running", tokens=2, asked=10_000)
         for _ in range(open_ones)
     ]
     return [steady(2 + i / 20) for i in range(200 - open_ones)] + running
@@ -42,7 +42,9 @@ def cohort(open_ones: int) -> list[RequestTrace]:
         (11.9, 0, False),  # the window isn't over
         (12.05, 0, True),
         (12.05, 2, False),  # 1 % without a verdict is too many
-        (12.05, 1, True),  # 0.5 % may stay open
+        (12.05, 1, False),  # nor is one, so soon
+        (22.0, 1, True),  # 0.5 % may stay open after ten seconds
+        (22.0, 2, False),
         (72.0, 2, True),  # nobody waits for longer than a request may take
     ],
 )

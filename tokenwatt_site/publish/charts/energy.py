@@ -16,6 +16,8 @@ from tokenwatt_site.publish.charts.load import Load, nearest
 from tokenwatt_site.publish.charts.sweep import Marking, boundary_of, by_rate, rate_axis
 
 _APART = 0.3
+_HEADROOM = 1.15
+"""The costliest point has its label beside it, below the boundary's at the top."""
 
 
 def energy_chart(load: Load, scope: str, gain_pct: float | None, marking: Marking) -> Chart | None:
@@ -50,7 +52,7 @@ def energy_chart(load: Load, scope: str, gain_pct: float | None, marking: Markin
         f"{units.number(first.x, 'rps')} requests/s and {units.number(at.y, 'j_per_token')} J at "
         f"{units.number(at.x, 'rps')}.",
         axis,
-        scale.linear(0, max(p.y for p in points), "J/token"),
+        scale.linear(0, _HEADROOM * max(p.y for p in points), "J/token"),
         (Series("energy", 2, points),),
         bands=bands,
         boundary=boundary_of(load),
