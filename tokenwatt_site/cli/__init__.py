@@ -13,7 +13,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "demo": (
         "demo",
         "demo",
-        "Measure the embedded engine and build a site of it, in about a minute.",
+        "Measure the embedded engine and build a site of it, in two minutes.",
     ),
     "spec": ("spec", "spec", "Write a spec for a server, or check one."),
     "measure": (

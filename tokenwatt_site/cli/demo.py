@@ -1,4 +1,4 @@
-"""``tokenwatt-site demo``: the whole path in about a minute, on any machine."""
+"""``tokenwatt-site demo``: the whole path within two minutes, on any machine."""
 
 import datetime as dt
 import shutil
