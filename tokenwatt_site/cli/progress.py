@@ -64,8 +64,8 @@ def tick_line(event: dict[str, Any]) -> str:
     parts = [
         f"{event['phase']:>8} {event['rate_rps']:.3g} requests/s",
         f"{event['in_flight']:>4} in flight",
-        f"TTFT p99 {_ms(event['ttft_p99_ms'])}",
-        f"TPOT p99 {_ms(event['tpot_p99_ms'])}",
+        f"TTFT p99 {_ms(event['ttft_p99_ms'], '–')}",
+        f"TPOT p99 {_ms(event['tpot_p99_ms'], '–')}",
     ]
     if event.get("watts") is not None:
         parts.append(f"{event['watts']:,.0f} W")
@@ -95,7 +95,7 @@ def _line(event: dict[str, Any]) -> str:
     return ""
 
 
-def _ms(value: float | None) -> str:
+def _ms(value: float | None, unknown: str = "no bound") -> str:
     if value is None:
-        return "no bound"
+        return unknown
     return f"{value:,.0f} ms" if value >= 100 else f"{value:.3g} ms"  # noqa: PLR2004 - digits for people
