@@ -26,11 +26,9 @@ class Trail:
         begin_s = max(t_s - self._span_s, self._points[0][0])
         if begin_s >= t_s:
             return None
-        before = self._points[0]
-        for point in (*self._points, (t_s, energy_j)):
-            if point[0] > begin_s:
-                share = (begin_s - before[0]) / (point[0] - before[0])
-                begin_j = before[1] + share * (point[1] - before[1])
-                return (energy_j - begin_j) / (t_s - begin_s)
-            before = point
-        return None
+        points = (*self._points, (t_s, energy_j))
+        after = next(k for k, point in enumerate(points) if point[0] > begin_s)
+        (before_s, before_j), (after_s, after_j) = points[after - 1 : after + 1]
+        share = (begin_s - before_s) / (after_s - before_s)
+        begin_j = before_j + share * (after_j - before_j)
+        return (energy_j - begin_j) / (t_s - begin_s)

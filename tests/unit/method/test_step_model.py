@@ -186,6 +186,13 @@ def test_idle_time_jumps_to_the_next_arrival_at_idle_power() -> None:
     assert model.reading(step.ends_s[0] + 2.0).energy_j == pytest.approx(700 + busy_j)
 
 
+def test_time_never_goes_back() -> None:
+    model = StepModel(plain())
+    model.idle_to(5.0)
+    model.idle_to(3.0)
+    assert (model.t_s, model.totals.energy_j) == (5.0, 500.0)
+
+
 def test_what_can_never_fit_is_refused_by_name() -> None:
     model = StepModel(plain(context_tokens=500))
     with pytest.raises(UsageError, match=r"490 \+ 11 tokens doesn't fit in the simulator's 500"):

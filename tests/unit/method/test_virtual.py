@@ -91,9 +91,12 @@ def test_stamps_are_the_ends_of_the_steps() -> None:
 
 
 def test_a_trace_that_is_cut_off_has_the_tokens_until_then() -> None:
-    load = schedule((0.0, 10, 20), (0.0, 10, 200), (0.7, 10, 1))
-    cut, whole = (trace(StepModel(plain()), load, until_s) for until_s in (0.5, 100.0))
-    assert len(cut) == 2
+    load = schedule((0.0, 10, 20), (0.0, 10, 200), (0.1, 10, 1), (0.7, 10, 1))
+    shape = plain(max_sequences=2, kv_capacity_tokens=1000)
+    cut, whole = (trace(StepModel(shape), load, until_s) for until_s in (0.2, 100.0))
+    assert len(cut) == 3
+    assert (cut[2].outcome, len(cut[2].events_s), cut[2].n_prompt) == ("running", 0, None)
+    cut, whole = (trace(StepModel(shape), load, until_s) for until_s in (0.5, 100.0))
     assert (cut[0].outcome, cut[1].outcome) == ("ok", "running")
     assert list(cut[1].events_s) == [t_s for t_s in whole[1].events_s if t_s <= 0.5]
     assert (cut[1].n_output, cut[1].finish, cut[1].done, cut[1].t_end_s) == (None, None, False, 0.5)

@@ -229,6 +229,32 @@ def test_hanging_up_cancels(more: dict[str, Any]) -> None:
     assert (totals.cancelled, totals.finished) == (2, 1)
 
 
+def test_hanging_up_after_the_last_step_has_begun_cancels_nothing() -> None:
+    async def scene(stage: Stage) -> tuple[int, int]:
+        client = await stage.client()
+        client.write(request("POST", COMPLETIONS, {"prompt": prompt(100), "max_tokens": 1}))
+        await asyncio.sleep(0.005)
+        client.close()
+        await asyncio.sleep(1.0)
+        return stage.model.totals.finished, stage.model.totals.cancelled
+
+    assert on_stage(scene) == (1, 0)
+
+
+def test_nonsense_in_the_middle_of_a_stream_ends_the_connection_and_the_request() -> None:
+    body = {"prompt": prompt(100), "max_tokens": 500, "stream": True}
+
+    async def scene(stage: Stage) -> tuple[bool, int, int]:
+        client = await stage.client()
+        client.write(request("POST", COMPLETIONS, body))
+        await asyncio.sleep(1.0)
+        client.write(b"NOT HTTP AT ALL\r\n\r\n")
+        await asyncio.sleep(1.0)
+        return client.closed, len(client.replies), stage.model.totals.cancelled
+
+    assert on_stage(scene) == (True, 0, 1)
+
+
 def test_a_process_that_falls_behind_says_so_and_catches_up() -> None:
     """Half a second of a blocked loop delays the tokens of then, and no later one."""
     body = {"prompt": prompt(100), "max_tokens": 200, "stream": True}

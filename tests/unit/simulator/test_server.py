@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.program import environment
-from tests.support.raw_http import RawClient
+from tests.support.raw_http import RawClient, request
 from tests.support.steps import plain
 from tokenwatt_site.errors import RefusedError, UsageError
 from tokenwatt_site.method.overrides import Meter
@@ -44,6 +44,25 @@ def test_it_listens_on_this_machine_and_says_where(host: str) -> None:
     assert url.startswith("http://127.0.0.1:")
     assert url.endswith("/v1")
     assert models["data"][0]["id"] == "simulated"
+
+
+def test_it_stops_in_the_middle_of_a_stream() -> None:
+    body = {"prompt": "x", "max_tokens": 10_000, "stream": True}
+
+    async def scene() -> int:
+        address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        stop = asyncio.Event()
+        serving = asyncio.create_task(serve(Setup(plain(), Meter()), address.set_result, stop))
+        port = int((await address).rpartition(":")[2].removesuffix("/v1"))
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(request("POST", "/v1/completions", body))
+        await reader.readuntil(b" t2")
+        stop.set()
+        await serving
+        writer.close()
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(scene()) == 1
 
 
 @pytest.mark.parametrize("host", ["192.0.2.1", "::", "example.org", ""])
