@@ -46,6 +46,11 @@ def root() -> Path:
     return ROOT
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the browser's tests last: while Playwright lives, asyncio can't run in this thread."""
+    items.sort(key=lambda item: stage_of(item.nodeid.split("::")[0]) == "browser")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skip into a failure under ``TOKENWATT_REQUIRE_ALL=1``, however it was made."""
