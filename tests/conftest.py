@@ -51,11 +51,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: stage_of(item.nodeid.split("::")[0]) == "browser")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run browser tests last: Playwright leaves an event loop running in this thread."""
-    items.sort(key=lambda item: item.get_closest_marker("browser") is not None)
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Turn a skip into a failure under ``TOKENWATT_REQUIRE_ALL=1``, however it was made."""
