@@ -8,7 +8,7 @@ import asyncio
 import datetime as dt
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,12 +17,13 @@ from typing import Any, Self
 from tokenwatt_site import accelerators, power
 from tokenwatt_site.documents.hardware import known_hardware
 from tokenwatt_site.documents.run import Hardware, Run
-from tokenwatt_site.documents.spec import SimulatorOptions, Spec, SpecPower
+from tokenwatt_site.documents.spec import SimulatorOptions, Spec
 from tokenwatt_site.errors import (
     Interrupted,
     InvalidMeasurement,
     NoPassingRate,
     RefusedError,
+    TokenwattError,
     UsageError,
 )
 from tokenwatt_site.load.address import Address
@@ -35,7 +36,9 @@ from tokenwatt_site.load.preflight import preflight
 from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.load.target import Target, checked_extra
 from tokenwatt_site.method import prose
-from tokenwatt_site.method.assemble import Resolved, primary_meter
+from tokenwatt_site.method.assemble import Resolved
+from tokenwatt_site.method.figures import MeasuredWindow
+from tokenwatt_site.method.meters import meter_specs, primary_meter
 from tokenwatt_site.method.search import Done, bounds, check_sweep
 from tokenwatt_site.method.workloads import workload_of
 from tokenwatt_site.power.sampler import Sampler
@@ -85,8 +88,9 @@ def plan(spec: Spec, options: Options) -> dict[str, Any]:
     _refuse(spec)
     address = None if spec.engine.endpoint == SIMULATOR else Address.of(spec.engine.endpoint)
     workload = workload_of(spec.workload)
-    cost = bounds(spec.sweep, spec.measurement, tail_s(spec) + LEAD_S + SETTLE_S)
     meter = primary_meter(spec)
+    settle_s = max(SETTLE_S, 2 / meter.sampling_hz if meter else 0.0)
+    cost = bounds(spec.sweep, spec.measurement, tail_s(spec) + LEAD_S + settle_s)
     folder = options.out.with_suffix("")
     names = [
         "schedule.jsonl",
@@ -136,12 +140,13 @@ def measure(spec: Spec, options: Options, tell: Tell) -> Result:
         session = Session(spec, setup)
         _play(session, options.out)
     assert session.done is not None  # noqa: S101 - the search has answered
-    return Result(session.document(), options.out, exit_code(session.done))
+    return Result(session.document(), options.out, exit_code(session.done, session.windows))
 
 
-def exit_code(done: Done) -> int:
+def exit_code(done: Done, windows: Sequence[MeasuredWindow]) -> int:
     """Return 0 for a confirmed rate, 5 where windows or a meter are invalid, else 4."""
-    if done.invalid:
+    reported = [w for w in windows if w.window.rate_rps == done.rate_rps and w.valid]
+    if done.invalid or any(not m.energy.valid for w in reported for m in w.meters):
         return InvalidMeasurement.exit_code
     return 0 if done.word == "met" else NoPassingRate.exit_code
 
@@ -151,6 +156,9 @@ def _play(session: Session, out: Path) -> None:
     try:
         with asyncio.Runner(loop_factory=new_loop) as runner:
             runner.run(session.run())
+    except TokenwattError as error:
+        kept = f"{error.what}; {out} holds {len(session.windows)} windows as a draft"
+        raise type(error)(kept, error.hint) from None
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted after {len(session.windows)} windows; {out} holds them as a draft",
@@ -162,6 +170,8 @@ def _refuse(spec: Spec) -> None:
     """Refuse by name what the spec may say and this version doesn't do."""
     check_sweep(spec.sweep)
     checked_extra(spec.engine.extra_body)
+    if len(meter_specs(spec)) > 1:
+        raise RefusedError("power: several meters aren't in this version", "name the one to report")
     if spec.hosts:
         raise RefusedError(
             "hosts: several hosts aren't in this version", "measure one host, with `power`"
@@ -190,7 +200,7 @@ def _note(tell: Tell, facts: ServerFacts) -> None:
 def _hardware(spec: Spec, url: str) -> Hardware:
     """Identify the accelerators; the rated bandwidth is the spec's or the shipped figure."""
     found = accelerators.identify(spec.hardware, spec.model, url)
-    rated = spec.hardware.rated_bw_tbs_per_gpu or found.rated_bw_tbs_per_gpu
+    rated = found.rated_bw_tbs_per_gpu
     if rated is None:
         figures = known_hardware(resource("content/hardware")).get(found.name)
         rated = figures.rated_bw_tbs.value if figures and figures.rated_bw_tbs else None
@@ -221,12 +231,6 @@ def _meters(spec: Spec, hardware: Hardware, url: str, stack: ExitStack) -> list[
     return samplers
 
 
-def meter_specs(spec: Spec) -> list[SpecPower]:
-    """Return the meters that the spec asks for, the primary one first; ``none`` is no meter."""
-    meters = spec.power if isinstance(spec.power, list) else [spec.power]
-    return [meter for meter in meters if meter is not None and meter.source != "none"]
-
-
 def _setup(
     spec: Spec,
     options: Options,
@@ -246,6 +250,7 @@ def _setup(
         ),
         run_id=f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
         started=f"{now:%Y-%m-%dT%H:%M:%SZ}",
+        simulated=facts.model == "simulated",
         notes=tuple(facts.notes),
     )
     return Setup(

@@ -12,6 +12,7 @@ from typing import Any
 
 from tokenwatt_site.documents.run import Run
 from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.errors import ServerError
 from tokenwatt_site.load.clock import Clock
 from tokenwatt_site.load.connector import Connector
 from tokenwatt_site.load.player import Played, play
@@ -26,7 +27,7 @@ from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.method.schedule import Schedule, poisson_schedule
 from tokenwatt_site.method.search import Done, Measured, Probe, next_probe
 from tokenwatt_site.method.series import series
-from tokenwatt_site.method.window import Window, judge
+from tokenwatt_site.method.window import Tally, Window, judge
 from tokenwatt_site.method.workloads import workload_of
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.store import RunStore
@@ -66,7 +67,8 @@ class Session:
     windows: list[MeasuredWindow] = field(default_factory=list)
     history: list[Measured] = field(default_factory=list)
     done: Done | None = None
-    _series: dict[str, Any] | None = None
+    _series: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """By window."""
 
     async def run(self) -> Run:
         """Measure until the search is done; return the document, which is saved too."""
@@ -81,7 +83,11 @@ class Session:
                     await self.measure(step)
                 self.save()
         except asyncio.CancelledError:
-            self.setup.store.append("events.jsonl", [{"event": "interrupted", "at": self.stamp()}])
+            self._event("interrupted")
+            self.save()
+            raise
+        except ServerError:
+            self._event("stopped")
             self.save()
             raise
         return self.document()
@@ -114,11 +120,19 @@ class Session:
             watch,
             t0_s,
         )
+        await self.setup.clock.sleep_until(window.w1_s)  # all may be answered before
         drift_pct = self._drift_pct(wall_s, begin_s)
         for reason, words in played.messages.items():
             self.setup.tell({"event": "note", "about": f"failed ({reason})", "text": words})
         await asyncio.sleep(self._settle_s())
-        self._keep(probe, self._account(window, played, t0_s, (started, drift_pct)))
+        measured = self._account(window, played, t0_s, (started, drift_pct))
+        self._keep(probe, measured)
+        if _gone(measured.stats.counts):
+            raise ServerError(
+                f"no request of window {window.index} reached the server: it has stopped, "
+                "or refuses connections",
+                "start it again and measure anew",
+            )
 
     def draw(self, probe: Probe) -> Schedule:
         """Draw a window's whole load: warm-up, window, arrivals until the last verdict is due."""
@@ -153,18 +167,16 @@ class Session:
             window.w1_s - t0_s,
             window.warmup_s,
         )
-        end_s = played.t_end_s - t0_s
+        end_s = max(played.t_end_s, window.w1_s) - t0_s
         stats = judge(traces, local, self.spec.slo, end_s)
         meters, samples = self._power(local, t0_s, end_s)
         if window.phase != "search":
             devices = self.setup.samplers[0].meter.devices if self.setup.samplers else ()
-            self._series = series(local, traces, samples, devices, end_s)
+            self._series[window.index] = series(local, traces, samples, devices, end_s)
         started, drift_pct = told
         reasons = [*stats.reasons]
         if abs(drift_pct) > DRIFT_WARN_PCT:
             reasons.append("CLOCK")
-        if window.phase != "search" and any(not m.energy.valid for m in meters[:1]):
-            reasons.append("METER")
         client = {
             "lag_p99_ms": _ms(stats.client.lag_p99_s),
             "lag_max_ms": _ms(stats.client.lag_max_s),
@@ -216,6 +228,11 @@ class Session:
                 "j_per_output_token": energy.get("j_per_output_token"),
             }
         )
+        if measured.meters and not measured.meters[0].energy.valid:
+            codes = ", ".join(measured.meters[0].energy.reasons)
+            self.setup.tell(
+                {"event": "note", "about": "meter", "text": f"its readings can't be used: {codes}"}
+            )
         self._event(
             "judged", index=window.index, passed=measured.stats.passed, valid=measured.valid
         )
@@ -242,6 +259,7 @@ class Session:
         return 100 * ((self.setup.wall() - wall_s) - elapsed_s) / elapsed_s
 
 
+_UNREACHED = frozenset({"connect", "reset", "no_response"})
 _SHOWN = (
     "index",
     "phase",
@@ -253,6 +271,11 @@ _SHOWN = (
     "tpot_p99_ms",
     "goodput_tok_s",
 )
+
+
+def _gone(counts: Tally) -> bool:
+    """Tell whether no request got as far as an answer, all for want of a connection."""
+    return counts.sent == counts.failed > 0 and counts.reasons.keys() <= _UNREACHED
 
 
 def tail_s(spec: Spec) -> float:

@@ -10,6 +10,7 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,6 +21,8 @@ from typing import Any
 from tokenwatt_site.documents import doors, jsonfile
 from tokenwatt_site.documents.run import Evidence, Run
 from tokenwatt_site.errors import TokenwattError, UsageError
+
+_EVIDENCE = re.compile(r"(schedule|events)\.jsonl|requests\.jsonl\.gz|power(-\d+)?\.jsonl\.gz")
 
 
 class RunStore:
@@ -41,19 +44,24 @@ class RunStore:
         self.folder = out.with_suffix("")
         self._hashes: dict[str, Any] = {}
         self._sizes: dict[str, int] = {}
-        taken = self._taken()
-        if taken and not force:
-            raise UsageError(
-                f"{taken[0]} exists already", "choose another --out, or --force to replace it"
-            )
         try:
+            taken, ours = self._taken(), self._is_ours()
             out.parent.mkdir(parents=True, exist_ok=True)
             with TemporaryFile(dir=out.parent):
                 pass
         except OSError as error:
             raise UsageError(
-                f"{out.parent}: {error.strerror or error}", "choose an --out that can be written"
+                f"{error.filename or out}: {error.strerror or error}",
+                "choose an --out that can be written",
             ) from None
+        if not ours:
+            raise UsageError(
+                f"{self.folder} holds files that are no evidence of a run", "choose another --out"
+            )
+        if taken and not force:
+            raise UsageError(
+                f"{taken[0]} exists already", "choose another --out, or --force to replace it"
+            )
 
     def begin(self) -> None:
         """Remove what the run replaces; only now, since a server that is dead costs no old run."""
@@ -61,6 +69,14 @@ class RunStore:
             for path in self._taken():
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
             self.folder.mkdir()
+
+    def _is_ours(self) -> bool:
+        """Tell whether the folder, if it exists, holds nothing but evidence."""
+        if self.folder.is_symlink() or not self.folder.exists():
+            return True
+        return self.folder.is_dir() and all(
+            _EVIDENCE.fullmatch(path.name) for path in self.folder.iterdir()
+        )
 
     def _taken(self) -> list[Path]:
         return [path for path in (self.out, self.folder) if path.exists() or path.is_symlink()]
@@ -101,11 +117,14 @@ def replace(path: Path, data: bytes) -> None:
     with _told(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".{path.name}.tmp")
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
+        try:
+            with temporary.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
         folder = os.open(path.parent, os.O_RDONLY)
         try:
             os.fsync(folder)

@@ -1,5 +1,6 @@
 """Looks at a window while it runs: when it may end, whether prompts arrive whole, what to show."""
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +16,9 @@ OPEN_SHARE = 0.005
 """A window ends when at most this share of its requests has no verdict; they count as misses."""
 PATIENCE_S = 10.0
 """Until then every request is waited for, so that a short window's last ones aren't misses."""
+RECENT = 500
+"""Requests whose percentiles are shown; a look holds up the loop, so it must stay short."""
+LOOKED_AT = 200
 FIRST_ANSWERS = 20
 """Answers whose counted prompt is compared with the asked one."""
 PROMPT_OFF = 0.01
@@ -41,6 +45,9 @@ class Watch:
         self._open: list[RequestTrace] | None = None
         self._allowed = 0.0
         self._shown_s = 0.0
+        self._seen = 0
+        self._flying: list[RequestTrace] = []
+        self._ended: deque[RequestTrace] = deque(maxlen=RECENT)
 
     def __call__(self, traces: list[RequestTrace], now_s: float) -> bool:
         """Return whether the window may end.
@@ -67,7 +74,8 @@ class Watch:
 
     def _check_prompts(self, traces: list[RequestTrace]) -> None:
         """Compare the first answers' counted prompts with what was sent as token ids."""
-        answered = [t for t in traces if t.outcome == "ok" and t.n_prompt is not None]
+        first = traces[:LOOKED_AT]
+        answered = [t for t in first if t.outcome == "ok" and t.n_prompt is not None]
         if len(answered) < FIRST_ANSWERS:
             return
         self._verify = False
@@ -83,15 +91,18 @@ class Watch:
         if now_s - self._shown_s < SHOW_S:
             return
         self._shown_s = now_s
-        over = [t for t in traces if t.outcome != "running" and t.t_sched_s >= self._window.w0_s]
+        self._flying += traces[self._seen :]
+        self._seen = len(traces)
+        self._ended.extend(t for t in self._flying if t.outcome != "running")
+        self._flying = [t for t in self._flying if t.outcome == "running"]
         self._tell(
             {
                 "event": "tick",
                 "phase": self._window.phase,
                 "rate_rps": self._window.rate_rps,
-                "in_flight": sum(t.outcome == "running" and t.t_send_s is not None for t in traces),
-                "ttft_p99_ms": percentile(sorted(map(ttft_value_ms, over)), 0.99),
-                "tpot_p99_ms": percentile(sorted(map(tpot_value_ms, over)), 0.99),
+                "in_flight": len(self._flying),
+                "ttft_p99_ms": percentile(sorted(map(ttft_value_ms, self._ended)), 0.99),
+                "tpot_p99_ms": percentile(sorted(map(tpot_value_ms, self._ended)), 0.99),
                 "watts": self._watts(),
                 "left_s": max(0.0, self._window.w1_s - now_s),
             }

@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
+from tests.support.windows import stream, window_of
 from tokenwatt_site import measure
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.errors import RefusedError, UsageError
+from tokenwatt_site.method.energy import energy_window
 from tokenwatt_site.method.search import Done
 
 
@@ -81,6 +83,7 @@ def test_a_plan_knows_this_machine(endpoint: str, *, loopback: bool) -> None:
     [
         ({"sweep": {"strategy": "adaptive"}}, RefusedError, "adaptive"),
         ({"sweep": {"mode": "quick"}}, UsageError, "sweep.mode"),
+        ({"power": [{"source": "board"}, {"source": "simulated"}]}, RefusedError, "several meters"),
         ({"hosts": [{"name": "a", "power": []}]}, RefusedError, "hosts"),
         (
             {"engine": {"endpoint": "http://127.0.0.1:1/v1", "simulator": {}}},
@@ -114,4 +117,12 @@ def test_what_is_not_done_is_refused_by_name(
     ],
 )
 def test_the_exit_code_tells_the_outcome(done: Done, code: int) -> None:
-    assert measure.exit_code(done) == code
+    assert measure.exit_code(done, []) == code
+
+
+def test_a_meter_that_failed_at_the_reported_rate_is_an_exit_code() -> None:
+    broken = window_of(0, "confirm", stream(), energy=energy_window([], ["a"], 0.0, 10.0, 10))
+    done = Done("met", 20.0, 20.0, 25.0, "")
+    assert broken.valid  # the latency is fine and is reported
+    assert measure.exit_code(done, [broken]) == 5
+    assert measure.exit_code(done, [window_of(0, "confirm", stream())]) == 0

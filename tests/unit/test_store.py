@@ -84,6 +84,19 @@ def test_a_run_that_never_begins_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_force_never_removes_what_is_no_evidence(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "thesis.txt").write_text("years of work")
+    with pytest.raises(UsageError, match="no evidence of a run"):
+        RunStore(tmp_path / "a.json", force=True)
+    assert (tmp_path / "a" / "thesis.txt").exists()
+
+
+def test_a_name_that_no_file_can_have_is_a_usage_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        RunStore(tmp_path / f"{'x' * 300}.json")
+
+
 def test_force_removes_a_link_and_not_what_it_points_to(tmp_path: Path) -> None:
     kept = tmp_path / "kept"
     kept.mkdir()

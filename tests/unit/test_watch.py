@@ -93,3 +93,28 @@ def test_a_tick_shows_where_the_window_stands() -> None:
     assert told[0]["left_s"] == pytest.approx(1.0)
     assert told[0]["ttft_p99_ms"] == pytest.approx(200)
     assert told[0]["watts"] is None
+
+
+def test_a_look_at_a_long_window_touches_only_what_is_new() -> None:
+    """Each look holds up the loop that stamps the tokens: it must not grow with the window."""
+    watching = watch()
+    traces = [steady(2 + i / 1000) for i in range(20_000)]
+    watching(traces, 11.0)
+    looked_at = _Counting(traces)
+    watching(looked_at, 11.6)
+    assert looked_at.touched < 1_000
+
+
+class _Counting(list[RequestTrace]):
+    """A list that counts the requests taken out of it."""
+
+    touched = 0
+
+    def __getitem__(self, index: Any) -> Any:
+        found = super().__getitem__(index)
+        self.touched += len(found) if isinstance(index, slice) else 1
+        return found
+
+    def __iter__(self) -> Any:
+        self.touched += len(self)
+        return super().__iter__()

@@ -12,8 +12,8 @@ EPILOG = """\b
 Example:
   tokenwatt-site demo --out site
 """
-RUN = Path("runs") / "demo.json"
-STAGE = Path("runs") / "demo-content"
+RUN = Path("runs") / "demo-site" / "demo.json"
+STAGE = Path("runs") / "demo-site" / "content"
 DEMO_ID = "demo"
 
 

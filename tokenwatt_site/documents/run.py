@@ -200,7 +200,7 @@ class WindowRecord(Strict):
     input_tok_s: NonNegative
     goodput_tok_s: NonNegative
     goodput_rps: NonNegative
-    slo_attainment_pct: Percent
+    slo_attainment_pct: Percent | None
     mean_concurrency: NonNegative | None = None
     energy: Energy | None = None
     client: Client | None = None

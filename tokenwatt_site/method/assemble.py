@@ -1,16 +1,17 @@
 """From spec and windows to a run document; also to a draft of one, after every window."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tokenwatt_site import __version__
 from tokenwatt_site.documents import doors
 from tokenwatt_site.documents.run import METHOD_VERSION, SCHEMA_VERSION, Evidence, Hardware, Run
-from tokenwatt_site.documents.spec import Spec, SpecPower
+from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method import prose, summary
 from tokenwatt_site.method.figures import MeasuredWindow, pooled, window_record
+from tokenwatt_site.method.meters import is_simulated, primary_meter
 from tokenwatt_site.method.search import Done
 from tokenwatt_site.method.statistics import variance_band_pct
 from tokenwatt_site.method.workloads import workload_of
@@ -30,6 +31,8 @@ class Resolved:
     origin: prose.Origin
     run_id: str
     started: str
+    simulated: bool = False
+    """The server turned out to be the embedded engine."""
     notes: tuple[str, ...] = ()
     """What the preflight changed or noticed, in sentences."""
 
@@ -39,7 +42,7 @@ def assemble(
     resolved: Resolved,
     windows: Sequence[MeasuredWindow],
     done: Done | None,
-    closing: tuple[str, Sequence[Evidence], dict[str, Any] | None],
+    closing: tuple[str, Sequence[Evidence], Mapping[int, dict[str, Any]]],
 ) -> Run:
     """Return the document of what was measured so far.
 
@@ -48,13 +51,14 @@ def assemble(
         resolved: what was found out before the first window.
         windows: every window, in the order they were measured.
         done: the search's answer; None while it runs.
-        closing: the time of writing, the evidence so far, and the time series of one window.
+        closing: the time of writing, the evidence so far, and time series by window.
     """
     finished, evidence, series = closing
     reported = _reported(windows, done)
     config, missing = _config(spec, resolved, reported, windows)
-    if series is not None and any(w.window.index == series["index"] for w in reported):
-        config["series"] = series
+    drawn = [series[w.window.index] for w in reported if w.window.index in series]
+    if drawn:
+        config["series"] = drawn[0]
     band_pct = variance_band_pct([w.stats.goodput_tok_s for w in reported])
     if band_pct is None:
         missing["/variance_band_pct"] = _why(
@@ -80,7 +84,7 @@ def assemble(
 def _resolved(spec: Spec, resolved: Resolved) -> dict[str, Any]:
     """Return the keys that stand before the first window."""
     title = prose.title(spec, resolved.hardware, resolved.engine_version)
-    simulated = spec.hardware.adapter == "simulated" or spec.engine.endpoint == "simulator:"
+    simulated = resolved.simulated or is_simulated(spec)
     return {
         "id": prose.document_id(spec, resolved.hardware),
         "status": "demo" if simulated else "draft",
@@ -129,7 +133,8 @@ def _reported(windows: Sequence[MeasuredWindow], done: Done | None) -> list[Meas
     if done is not None:
         return [w for w in counting if w.window.rate_rps == done.rate_rps]
     rate = counting[-1].window.rate_rps if counting else None
-    return [w for w in counting if w.window.rate_rps == rate]
+    so_far = [w for w in counting if w.window.rate_rps == rate]
+    return so_far if all(w.stats.passed for w in so_far) else []
 
 
 def _config(
@@ -180,12 +185,10 @@ def _missing(spec: Spec, config: dict[str, Any], *, measured: bool) -> dict[str,
         text = "no window at a confirmed rate was measured"
         for key in ("goodput_tok_s", "ttft_p99_ms", "tpot_p99_ms"):
             missing[at + key] = _why("NO_CONFIRMED_RATE", text)
-    else:
-        for key, name in (("ttft_p99_ms", "TTFT"), ("tpot_p99_ms", "TPOT")):
-            if config[key] is None:
-                missing[at + key] = _why(
-                    "CENSORED", f"over 1 % of the requests have no {name}: p99 has no bound"
-                )
+    elif config["tpot_p99_ms"] is None:
+        missing[f"{at}tpot_p99_ms"] = _why(
+            "NOT_APPLICABLE", "TPOT isn't defined for answers of a single token event"
+        )
     if config["node_power_kw"] is None:
         missing[f"{at}node_power_kw"] = _no_power(spec, config, measured=measured)
     return missing
@@ -204,13 +207,6 @@ def _no_power(spec: Spec, config: dict[str, Any], *, measured: bool) -> dict[str
 
 def _why(code: str, text: str) -> dict[str, str]:
     return {"code": code, "text": text}
-
-
-def primary_meter(spec: Spec) -> SpecPower | None:
-    """Return the spec's first meter, None without one."""
-    meters = spec.power if isinstance(spec.power, list) else [spec.power]
-    first = meters[0] if meters else None
-    return None if first is None or first.source == "none" else first
 
 
 def _workload(spec: Spec) -> dict[str, Any]:

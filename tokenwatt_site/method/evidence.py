@@ -43,6 +43,8 @@ def request_row(trace: RequestTrace, window: int, t0_s: float) -> dict[str, Any]
         row["tokens"] = list(trace.event_tokens)
     if trace.n_first != 1:
         row["n_first"] = trace.n_first
+    if trace.t_answer_s is not None:
+        row["answer_us"] = _us(trace.t_answer_s, t0_s)
     if trace.coalesced:
         row["coalesced"] = True
     return row
@@ -71,6 +73,7 @@ def trace_of(row: dict[str, Any], t0_s: float = 0.0) -> RequestTrace:
         status=row["status"],
         finish=row["finish"],
         done=row["done"],
+        t_answer_s=None if "answer_us" not in row else t0_s + row["answer_us"] / 1e6,
         coalesced=row.get("coalesced", False),
         outcome=row["outcome"],
         reason=row["reason"],

@@ -10,6 +10,7 @@ from typing import Any
 from tokenwatt_site.method.energy import EnergyWindow
 from tokenwatt_site.method.slo import Slo
 from tokenwatt_site.method.statistics import mean_interval, nearest_rank
+from tokenwatt_site.method.trace import TOKEN_SOURCES
 from tokenwatt_site.method.window import Window, WindowStats
 
 CDF_POINTS = 80
@@ -60,7 +61,7 @@ def window_record(measured: MeasuredWindow) -> dict[str, Any]:
         "input_tok_s": stats.input_tok_s,
         "goodput_tok_s": stats.goodput_tok_s,
         "goodput_rps": stats.goodput_rps,
-        "slo_attainment_pct": stats.slo_attainment_pct or 0.0,
+        "slo_attainment_pct": stats.slo_attainment_pct,
         "mean_concurrency": stats.mean_concurrency,
         "client": measured.client,
     }
@@ -163,10 +164,15 @@ def _share_kept(windows: Sequence[MeasuredWindow]) -> float:
 
 
 def _tokens(stats: Sequence[WindowStats]) -> dict[str, Any]:
+    source = max((s.n_source for s in stats if s.n_source), key=TOKEN_SOURCES.index, default="")
     return {
         "input": _weighted([(s.mean_input_tokens, s.counts.ok) for s in stats]),
         "output": _weighted([(s.mean_output_tokens, s.counts.ok) for s in stats]),
-        "mismatch_pct": _weighted([(s.client.mismatch_pct, s.counts.ok) for s in stats]),
+        "source": source,
+        # events counted against themselves say nothing
+        "mismatch_pct": None
+        if source == "chunks"
+        else _weighted([(s.client.mismatch_pct, s.counts.ok) for s in stats]),
     }
 
 

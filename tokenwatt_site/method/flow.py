@@ -64,8 +64,12 @@ def gaps_ms(traces: Iterable[RequestTrace]) -> tuple[list[float], bool]:
             by_token = by_token and trace.n_output == len(stamps)
             gaps += between
         else:
+            waited = 0.0  # by events that carried no token of their own
             for gap, m in zip(between, trace.event_tokens[1:], strict=True):
-                gaps += [gap / m] * m
+                waited += gap
+                if m > 0:
+                    gaps += [waited / m] * m
+                    waited = 0.0
     gaps.sort()
     return gaps, by_token
 

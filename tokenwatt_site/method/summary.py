@@ -4,6 +4,7 @@ from typing import Any
 
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method import prose
+from tokenwatt_site.method.meters import meter_specs
 
 THROTTLE_PCT = 1.0
 
@@ -32,8 +33,7 @@ def not_covered(spec: Spec, *, simulated: bool) -> list[str]:
     gaps: list[str] = []
     if simulated:
         gaps.append("Real hardware: server, power and throttling follow a model")
-    meters = spec.power if isinstance(spec.power, list) else [spec.power]
-    sources = {meter.source for meter in meters if meter is not None} - {"none"}
+    sources = {meter.source for meter in meter_specs(spec)}
     if not sources:
         gaps.append("Power and energy: no meter is read")
     elif sources <= {"board", "simulated", "amd"}:
@@ -76,13 +76,9 @@ def _outcome(spec: Spec, document: dict[str, Any], config: dict[str, Any]) -> st
         return f"No rate kept {promise}."
     if config["goodput_tok_s"] is None:
         return f"No rate is confirmed within {promise}."
-    within = (
-        f"Within {promise}"
-        if document["verdict"]["word"] in {"met", "proven"}
-        else f"At a rate outside {promise}"
-    )
+    begun = "Unfinished: within" if document["verdict"]["word"] == "undecided" else "Within"
     return (
-        f"{within} the server kept {config['rate_rps']:.4g} requests/s: "
+        f"{begun} {promise} the server kept {config['rate_rps']:.4g} requests/s: "
         f"{config['goodput_tok_s']:,.0f} output and about "
         f"{config['input_tok_s']:,.0f} input tokens per second."
     )

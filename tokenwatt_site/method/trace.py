@@ -2,10 +2,12 @@
 
 from array import array
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 Outcome = Literal["running", "ok", "failed"]
 TokenSource = Literal["usage", "ids", "tokenizer", "chunks"]
+TOKEN_SOURCES: tuple[TokenSource, ...] = get_args(TokenSource)
+"""From the best to the worst."""
 
 
 def _stamps() -> "array[float]":

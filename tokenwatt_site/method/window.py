@@ -19,7 +19,7 @@ from tokenwatt_site.method.slo import (
     ttft_value_ms,
 )
 from tokenwatt_site.method.statistics import nearest_rank
-from tokenwatt_site.method.trace import RequestTrace
+from tokenwatt_site.method.trace import TOKEN_SOURCES, RequestTrace, TokenSource
 
 Phase = Literal["search", "confirm", "rate"]
 
@@ -83,7 +83,9 @@ class ClientFacts:
     ) -> Self:
         """Gather the facts of a cohort, of which ``finished`` are its requests that are ok."""
         sent_s = [t.t_send_s for t in cohort if t.t_send_s is not None]
-        lags = sorted((now_s if t.t_send_s is None else t.t_send_s) - t.t_sched_s for t in cohort)
+        # a connection that is refused is the server's doing: the request failed, it didn't lag
+        due = [t for t in cohort if t.t_send_s is not None or t.outcome == "running"]
+        lags = sorted((now_s if t.t_send_s is None else t.t_send_s) - t.t_sched_s for t in due)
         return cls(
             lag_p99_s=nearest_rank(lags, 0.99) if lags else None,
             lag_max_s=lags[-1] if lags else None,
@@ -127,6 +129,8 @@ class WindowStats:
     slo_attainment_pct: float | None
     mean_concurrency: float
     client: ClientFacts
+    n_source: TokenSource | None
+    """Where the output counts come from: the worst source of a finished request."""
     mean_input_tokens: float | None
     """Of finished requests."""
     mean_output_tokens: float | None
@@ -160,18 +164,6 @@ def still_open(
         if window.w0_s <= trace.t_sched_s < window.w1_s
         and not decided(trace, slo, now_s, ignore_eos=ignore_eos)
     ]
-
-
-def undecided(
-    traces: Iterable[RequestTrace],
-    window: Window,
-    slo: Slo,
-    now_s: float,
-    *,
-    ignore_eos: bool = True,
-) -> int:
-    """Return how many of the cohort's requests have no verdict yet."""
-    return len(still_open(traces, window, slo, now_s, ignore_eos=ignore_eos))
 
 
 def judge(traces: Sequence[RequestTrace], window: Window, slo: Slo, now_s: float) -> WindowStats:
@@ -213,6 +205,9 @@ def judge(traces: Sequence[RequestTrace], window: Window, slo: Slo, now_s: float
         slo_attainment_pct=_pct(kept, n),
         mean_concurrency=flow.mean_concurrency,
         client=client,
+        n_source=max(
+            (t.n_source for t in finished if t.n_source), key=TOKEN_SOURCES.index, default=None
+        ),
         mean_input_tokens=_mean([prompt_tokens(t) for t in finished]),
         mean_output_tokens=_mean([n_output(t) for t in finished]),
     )

@@ -5,45 +5,24 @@ from typing import Any
 
 import pytest
 
-from tests.support.traces import request, steady
+from tests.support.traces import request
+from tests.support.windows import spec_of, stream, window_of
 from tokenwatt_site.documents import doors
 from tokenwatt_site.documents.run import Hardware, Run
 from tokenwatt_site.documents.spec import Spec
-from tokenwatt_site.method.assemble import Resolved, assemble, primary_meter
+from tokenwatt_site.method.assemble import Resolved, assemble
 from tokenwatt_site.method.energy import EnergyWindow, energy_window
 from tokenwatt_site.method.figures import (
     MeasuredWindow,
-    MeterWindow,
     distribution,
     percentile,
     pooled,
     window_record,
 )
+from tokenwatt_site.method.meters import primary_meter
 from tokenwatt_site.method.prose import Origin
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.method.search import Done
-from tokenwatt_site.method.trace import RequestTrace
-from tokenwatt_site.method.window import Phase, Window, judge
-
-CLIENT: dict[str, float | None] = {
-    "lag_p99_ms": 0.4,
-    "lag_max_ms": 1.0,
-    "gap_cv": 1.0,
-    "cpu_share": 0.1,
-    "loop_stall_max_ms": None,
-    "clock_drift_pct": 0.0,
-}
-
-
-def spec_of(**changes: Any) -> Spec:
-    values: dict[str, Any] = {
-        "name": "mine",
-        "engine": {"endpoint": "http://127.0.0.1:8000/v1", "name": "vLLM", "version": "0.32.0"},
-        "model": {"name": "Tiny", "weight_dtype": "fp8", "kv_dtype": "fp8", "tensor_parallel": 2},
-        "workload": {"trace": None, "input_tokens": {"fixed": 100}, "output_tokens": {"fixed": 11}},
-        "power": {"source": "board", "sampling_hz": 10},
-    }
-    return Spec.model_validate(values | changes)
 
 
 def resolved_of(**changes: Any) -> Resolved:
@@ -72,31 +51,14 @@ def energy_of(watts: float, seconds: float, *, throttled: bool = False) -> Energ
     return energy_window(samples, ["a", "b"], 0.0, seconds, 10)
 
 
-def window_of(
-    index: int,
-    phase: Phase,
-    traces: list[RequestTrace],
-    *,
-    rate: float = 20.0,
-    energy: EnergyWindow | None = None,
-    spec: Spec | None = None,
-) -> MeasuredWindow:
-    window = Window(index, phase, rate, 0.0, 10.0, 2.0)
-    stats = judge(traces, window, (spec or spec_of()).slo, 30.0)
-    meters = () if energy is None else (MeterWindow("board", energy),)
-    return MeasuredWindow(
-        window, stats, meters, CLIENT, "2026-11-30T12:01:00Z", stats.valid, tuple(stats.reasons)
-    )
-
-
-def stream(n: int = 200, **changes: float) -> list[RequestTrace]:
-    return [steady(i * 10 / n, **changes) for i in range(n)]
-
-
 def document(
-    windows: list[MeasuredWindow], done: Done | None, spec: Spec | None = None, **changes: Any
+    windows: list[MeasuredWindow],
+    done: Done | None,
+    spec: Spec | None = None,
+    series: dict[int, dict[str, Any]] | None = None,
+    **changes: Any,
 ) -> Run:
-    closing = ("2026-11-30T12:10:00Z", [], None)
+    closing = ("2026-11-30T12:10:00Z", [], series or {})
     return assemble(spec or spec_of(), resolved_of(**changes), windows, done, closing)
 
 
@@ -169,12 +131,58 @@ def test_a_p99_without_bound_is_null_censored_and_failed() -> None:
     assert figures["counts"]["reasons"] == {"http_503": 10}
 
 
-def test_a_censored_tail_at_the_reported_rate_is_explained() -> None:
-    traces = stream()
-    traces[:10] = [request(t.t_sched_s, outcome="failed") for t in traces[:10]]
-    run = document([window_of(0, "confirm", traces)], None)
+def test_a_draft_never_reports_a_rate_that_failed() -> None:
+    windows = [window_of(0, "confirm", stream()), window_of(1, "confirm", stream(ttft_s=5.0))]
+    assert document(windows[:1], None).configs[0].rate_rps == 20.0
+    assert "Unfinished: within" in document(windows[:1], None).summary
+    draft = document(windows, None)
+    assert (draft.configs[0].rate_rps, draft.configs[0].goodput_tok_s) == (None, None)
+    assert "No rate is confirmed" in draft.summary
+
+
+def test_a_tpot_that_no_answer_has_is_not_applicable() -> None:
+    traces = [request(i / 20, [i / 20 + 0.1]) for i in range(200)]
+    run = document([window_of(0, "confirm", traces)], MET)
+    assert run.configs[0].tpot_p99_ms is None
     assert run.missing is not None
-    assert run.missing["/configs/0/ttft_p99_ms"].code == "CENSORED"
+    assert run.missing["/configs/0/tpot_p99_ms"].code == "NOT_APPLICABLE"
+
+
+def test_the_time_series_is_that_of_a_reported_window() -> None:
+    windows = [window_of(0, "confirm", stream()), window_of(1, "confirm", stream(), rate=30.0)]
+    drawn = {
+        i: {"t_s": [0], "in_flight": [i], "window_s": 10, "index": i, "power_w": None}
+        for i in (0, 1)
+    }
+    run = document(windows, MET, series=drawn)
+    assert run.configs[0].series is not None
+    assert run.configs[0].series.index == 0
+
+
+def test_the_worst_token_source_is_named_and_chunks_have_no_mismatch() -> None:
+    traces = stream()
+    assert document([window_of(0, "confirm", traces)], MET).configs[0].tokens is not None
+    for trace in traces[:3]:
+        trace.n_source = "chunks"
+    tokens = document([window_of(0, "confirm", traces)], MET).configs[0].tokens
+    assert tokens is not None
+    assert (tokens.source, tokens.mismatch_pct) == ("chunks", None)
+
+
+@pytest.mark.parametrize(
+    "changes,found",
+    [
+        ({"power": {"source": "simulated"}}, False),
+        ({"hardware": {"adapter": "simulated"}}, False),
+        ({}, True),
+    ],
+)
+def test_nothing_of_the_embedded_engine_passes_as_real(
+    changes: dict[str, Any], *, found: bool
+) -> None:
+    spec = spec_of(**changes)
+    run = document([window_of(0, "confirm", stream(), spec=spec)], MET, spec, simulated=found)
+    assert (run.status, run.simulated) == ("demo", True)
 
 
 def test_an_invalid_meter_leaves_no_watt() -> None:
@@ -273,6 +281,7 @@ def test_no_rate_is_never_a_failing_rate() -> None:
         ([], None),
         ({"source": "none"}, None),
         ([{"source": "board"}, {"source": "none"}], "board"),
+        ([{"source": "none"}, {"source": "board"}], "board"),
     ],
 )
 def test_the_primary_meter_is_the_first(power: Any, source: str | None) -> None:

@@ -7,13 +7,13 @@ import pytest
 
 from tests.support.traces import request, steady
 from tokenwatt_site.documents.spec import SpecSlo
+from tokenwatt_site.method.flow import gaps_ms
 from tokenwatt_site.method.statistics import nearest_rank
 from tokenwatt_site.method.trace import RequestTrace
 from tokenwatt_site.method.window import (
     Window,
     judge,
     still_open,
-    undecided,
     window_length_s,
 )
 
@@ -169,14 +169,13 @@ def test_the_open_ones_are_those_of_the_cohort_without_a_verdict() -> None:
     outside = request(120.0, outcome="running", asked=10)
     traces = [*cohort(3), waiting, lost, outside]
     assert still_open(traces, WINDOW, SLO, 119.5) == [waiting]
-    assert undecided(traces, WINDOW, SLO, 119.5) == 1
     assert still_open([waiting], WINDOW, SLO, 120.1) == []
 
 
 def test_whether_answers_may_stop_early_reaches_the_rule() -> None:
     trace = request(110.0, [110.2, 110.24], outcome="running", asked=11)
-    assert undecided([trace], WINDOW, SLO, 115.0) == 0
-    assert undecided([trace], WINDOW, SLO, 115.0, ignore_eos=False) == 1
+    assert len(still_open([trace], WINDOW, SLO, 115.0)) == 0
+    assert len(still_open([trace], WINDOW, SLO, 115.0, ignore_eos=False)) == 1
 
 
 @pytest.mark.parametrize(
@@ -202,3 +201,21 @@ def test_a_stretched_window_rarely_holds_too_few_requests(least: int) -> None:
 def test_times_are_floats_of_an_array() -> None:
     assert isinstance(judge(cohort(3), WINDOW, SLO, 130.0).ttft_ms, array)
     assert WINDOW.length_s == 20.0
+
+
+def test_a_refused_connection_is_a_miss_and_no_lag() -> None:
+    traces = [steady(100 + i / 20) for i in range(190)]
+    refused = [request(100 + i, outcome="failed") for i in range(10)]
+    for trace in refused:
+        trace.t_send_s, trace.reason = None, "connect"
+    stats = judge([*traces, *refused], WINDOW, SLO, 120.0)
+    assert (stats.passed, stats.valid) == (False, True)
+    assert stats.counts.miss_ttft == 10
+
+
+def test_an_event_without_a_token_lends_its_gap_to_the_next() -> None:
+    trace = request(100.0, [100.1, 100.2, 100.3, 100.5], tokens=3)
+    trace.event_tokens = [1, 1, 0, 1]
+    gaps, by_token = gaps_ms([trace])
+    assert by_token
+    assert gaps == pytest.approx([100, 300])
