@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from tokenwatt_site.method.checks.rule import Found, Spot, Subject, walk
+from tokenwatt_site.method.secrecy import SECRET
 
 _SHOWN = 60
 _OCTET = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
@@ -11,11 +12,6 @@ _PATH = re.compile(r"(?<![\w.-])/(?:root|home|Users)/\S*|\b[cC]:\\\S*")
 _ADDRESS = re.compile(
     rf"(?<![\w.])(?:10\.{_OCTET}|172\.(?:1[6-9]|2\d|3[01])|192\.168)\.{_OCTET}\.{_OCTET}(?!\.?\w)"
     r"|\b[\w-]+\.(?:local|internal)\b(?![-\w]|\.\w)"
-)
-_SECRET = re.compile(
-    r"\bsk-[\w-]{16,}|\bhf_\w{20,}"
-    r"|\b[Bb]earer\s+(?=[\w.~+/=-]*\d)[\w.~+/=-]{16,}"
-    r"|\b\w+://[^/\s@]+@"
 )
 # not the host part of user:password@host, which SECRET finds
 _EMAIL = re.compile(r"(?:\bmailto:|(?<![:/\w.+-]))[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b")
@@ -40,7 +36,7 @@ def private_address(subject: Subject) -> Found:
 
 def secret(subject: Subject) -> Found:
     """Find keys, tokens and passwords; what was found isn't repeated."""
-    return _matches(subject, _SECRET, lambda _: "what looks like a key, token or password")
+    return _matches(subject, SECRET, lambda _: "what looks like a key, token or password")
 
 
 def email(subject: Subject) -> Found:
