@@ -39,7 +39,9 @@ from tokenwatt_site.method import prose
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.figures import MeasuredWindow
 from tokenwatt_site.method.meters import meter_specs, primary_meter
+from tokenwatt_site.method.profiles import shape_of
 from tokenwatt_site.method.search import Done, bounds, check_sweep
+from tokenwatt_site.method.secrecy import refuse_secrets
 from tokenwatt_site.method.workloads import workload_of
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.resources import resource
@@ -168,8 +170,11 @@ def _play(session: Session, out: Path) -> None:
 
 def _refuse(spec: Spec) -> None:
     """Refuse by name what the spec may say and this version doesn't do."""
-    check_sweep(spec.sweep)
+    check_sweep(spec.sweep, spec.measurement.repeats)
     checked_extra(spec.engine.extra_body)
+    refuse_secrets(spec)
+    if spec.engine.simulator:
+        shape_of(spec.engine.simulator.profile, spec.engine.simulator.overrides)
     if len(meter_specs(spec)) > 1:
         raise RefusedError("power: several meters aren't in this version", "name the one to report")
     if spec.hosts:

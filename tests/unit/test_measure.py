@@ -94,6 +94,22 @@ def test_a_plan_knows_this_machine(endpoint: str, *, loopback: bool) -> None:
         ({"engine": {"endpoint": "ftp://127.0.0.1/v1"}}, UsageError, "engine.endpoint"),
         ({"workload": {"trace": "chat-mix-v2"}}, UsageError, "chat-mix-v1"),
         ({"workload": {"trace": "/data/azure.csv"}}, RefusedError, "recorded trace"),
+        (
+            {"engine": {"endpoint": "simulator:", "simulator": {"profile": "nope"}}},
+            UsageError,
+            "unknown simulator profile 'nope'",
+        ),
+        (
+            {"engine": {"endpoint": "simulator:", "simulator": {"overrides": {"fixed_s": -1}}}},
+            UsageError,
+            "fixed_s",
+        ),
+        (
+            {"engine": {"endpoint": "http://127.0.0.1:1/v1", "extra_body": {"token": "t"}}},
+            UsageError,
+            r"engine\.extra_body\.token",
+        ),
+        ({"sweep": {"growth": 1.01}}, UsageError, r"sweep\.growth"),
     ],
 )
 def test_what_is_not_done_is_refused_by_name(

@@ -18,12 +18,12 @@ class Strict(BaseModel):
     )
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     """2.0 is an integer in JSON Schema, so it is one here."""
     return int(value) if type(value) is float and value.is_integer() else value
 
 
-Int = Annotated[int, BeforeValidator(_whole)]
+Int = Annotated[int, BeforeValidator(whole)]
 
 # int stays int and float stays float, so that a document round-trips as it was written.
 Number = int | Annotated[float, Field(allow_inf_nan=False)]
@@ -32,8 +32,8 @@ NonNegative = Annotated[int, Field(ge=0)] | Annotated[float, Field(ge=0, allow_i
 Percent = (
     Annotated[int, Field(ge=0, le=100)] | Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)]
 )
-Count = Annotated[int, Field(ge=0), BeforeValidator(_whole)]
-PositiveInt = Annotated[int, Field(gt=0), BeforeValidator(_whole)]
+Count = Annotated[int, Field(ge=0), BeforeValidator(whole)]
+PositiveInt = Annotated[int, Field(gt=0), BeforeValidator(whole)]
 Slug = Annotated[str, Field(pattern=r"^[a-z0-9]+([.-][a-z0-9]+)*$", max_length=100)]
 Date = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}$")]
 Stamp = Annotated[str, Field(pattern=r"^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?Z$")]

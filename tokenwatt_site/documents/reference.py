@@ -140,7 +140,7 @@ def _kinds(field: dict[str, Any], defs: dict[str, Any]) -> Iterator[str]:
 def _bounded(field: dict[str, Any]) -> str:
     kind = {"boolean": "true or false", "string": "text"}.get(field["type"], str(field["type"]))
     bounds = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
-    shown = [f"{sign} {field[name]:g}" for name, sign in bounds.items() if name in field]
+    shown = [f"{sign} {field[name]:,.10g}" for name, sign in bounds.items() if name in field]
     return " ".join([kind, ", ".join(shown)]).strip()
 
 

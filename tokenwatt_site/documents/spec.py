@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from tokenwatt_site.documents.base import (
     Count,
@@ -13,7 +13,24 @@ from tokenwatt_site.documents.base import (
     PositiveInt,
     Strict,
     key,
+    whole,
 )
+
+# Bounds far above any use: what lies beyond is a slip, and would cost hours or all the memory.
+_LONGEST_TOKENS = 2**20
+_MOST_STEPS = 100
+
+Tokens = Annotated[int, Field(gt=0, le=_LONGEST_TOKENS), BeforeValidator(whole)]
+TokenQuantile = (
+    Annotated[int, Field(gt=0, le=_LONGEST_TOKENS)]
+    | Annotated[float, Field(gt=0, le=_LONGEST_TOKENS)]
+)
+Steps = Annotated[int, Field(ge=0, le=_MOST_STEPS), BeforeValidator(whole)]
+Repeats = Annotated[int, Field(gt=0, le=_MOST_STEPS), BeforeValidator(whole)]
+Growth = Annotated[float, Field(ge=1.01, le=1000)] | Annotated[int, Field(gt=1, le=1000)]
+Hertz = Annotated[int, Field(ge=1, le=100)] | Annotated[float, Field(ge=0.1, le=100)]
+Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+"""Name of an environment variable: a key put here by mistake is refused, and not repeated."""
 
 
 class SpecHardware(Strict):
@@ -23,7 +40,7 @@ class SpecHardware(Strict):
     """Which driver identifies the accelerators: nvidia, amd, none or simulated."""
     rated_bw_tbs_per_gpu: Positive | None = key(None, phase="preflight")
     """Rated memory bandwidth of one accelerator in TB/s; null takes it from content/hardware."""
-    gpus: list[Int | str] | None = key(None, phase="preflight")
+    gpus: Annotated[list[Int | str], Field(min_length=1)] | None = key(None, phase="preflight")
     """Indices or UUIDs of the accelerators that the engine uses; null means the first replicas x TP
     x PP."""
     host: str = key("", phase="report")
@@ -58,7 +75,7 @@ class SpecEngine(Strict):
     """The model's name in the API; empty takes the only model that the server lists."""
     ignore_eos: bool = key(default=True, phase="load")
     """Ask the server to go on to max_tokens, so that output lengths are those of the workload."""
-    api_key_env: str | None = key(None, phase="load")
+    api_key_env: Variable | None = key(None, phase="load")
     """Name of the environment variable that holds the API key. The key itself never stands in a
     spec."""
     extra_body: dict[str, Any] = key({}, phase="load")
@@ -107,18 +124,18 @@ class SpecSlo(Strict):
 class FixedLength(Strict):
     """Every request has the same number of tokens."""
 
-    fixed: PositiveInt = key(phase="load")
+    fixed: Tokens = key(phase="load")
     """Tokens of every request."""
 
 
 class LognormalLength(Strict):
     """Lengths drawn from a lognormal distribution."""
 
-    median: Positive = key(phase="load")
+    median: TokenQuantile = key(phase="load")
     """Median in tokens."""
-    p90: Positive = key(phase="load")
+    p90: TokenQuantile = key(phase="load")
     """90th percentile in tokens, above the median."""
-    max: PositiveInt | None = key(None, phase="load")
+    max: Tokens | None = key(None, phase="load")
     """Lengths above are cut to this; null means 8 x the median."""
 
 
@@ -149,7 +166,7 @@ class SpecMeasurement(Strict):
     search_window_s: Positive = key(60, phase="load")
     """Seconds of a search window; longer where fewer than 100 requests would arrive, at most ten
     times."""
-    repeats: PositiveInt = key(3, phase="search")
+    repeats: Repeats = key(3, phase="search")
     """Confirm windows at the reported rate; all must keep the limits."""
     request_timeout_s: Positive = key(300, phase="load")
     """Seconds from sending after which a request has failed."""
@@ -173,22 +190,22 @@ class SpecSweep(Strict):
     """Measure just these rates, in requests/s, instead of searching."""
     start_rps: Positive = key(2.0, phase="search")
     """First rate, in requests/s."""
-    growth: Annotated[float, Field(gt=1)] | Annotated[int, Field(gt=1)] = key(2.0, phase="search")
+    growth: Growth = key(2.0, phase="search")
     """The rate is multiplied by this until one fails."""
     max_rps: Positive = key(2000, phase="search")
     """The search never goes above, in requests/s."""
-    bisect_steps: Count = key(3, phase="search")
+    bisect_steps: Steps = key(3, phase="search")
     """Bisections on the logarithm of the rate between the last pass and the first fail."""
     backoff: Annotated[float, Field(gt=0, lt=1)] = key(0.9, phase="search")
     """Factor on a rate that failed at the start or in confirm."""
-    max_backoffs: Count = key(4, phase="search")
+    max_backoffs: Steps = key(4, phase="search")
     """How many times backoff is applied before the answer is none."""
     confirm: Literal["backoff", "bisect"] = key("backoff", phase="search")
     """After a failed confirm: multiply by backoff, or bisect between floor_rps and that rate."""
     floor_rps: Positive | None = key(None, phase="search")
     """Lower end of `confirm: bisect`; null means the highest rate that passed in search, else
     start_rps."""
-    confirm_steps: Count = key(5, phase="search")
+    confirm_steps: Steps = key(5, phase="search")
     """Confirm attempts that `confirm: bisect` may take."""
 
 
@@ -237,13 +254,13 @@ class SpecPower(Strict):
     source: PowerSource = key("none", phase="power")
     """The meter: board (NVML), simulated or none; redfish, ipmi, command, prometheus, rapl, hwmon,
     amd and replay are known by name."""
-    sampling_hz: Positive = key(10, phase="power")
+    sampling_hz: Hertz = key(10, phase="power")
     """Samples a second."""
     url: str | None = key(None, phase="power", since="remote meters")
     """Address of a remote meter, without user name or password in it."""
     username: str | None = key(None, phase="power", since="remote meters")
     """User name at a remote meter."""
-    password_env: str | None = key(None, phase="power", since="remote meters")
+    password_env: Variable | None = key(None, phase="power", since="remote meters")
     """Name of the environment variable that holds the password."""
     verify_tls: bool = key(default=True, phase="power", since="remote meters")
     """Verify the meter's certificate."""

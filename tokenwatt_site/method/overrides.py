@@ -1,6 +1,5 @@
 """Changes to a shape by name, from a spec or a command line."""
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
@@ -34,6 +33,8 @@ class Split:
 _SHAPE_TYPES: dict[str, Any] = {f.name: f.type for f in fields(Shape) if f.type is not str}
 _METER_TYPES: dict[str, Any] = {f.name: f.type for f in fields(Meter)}
 _TYPES = _SHAPE_TYPES | _METER_TYPES
+_LARGEST = 1e300
+_SHOWN = 40
 _WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 
 
@@ -90,9 +91,10 @@ def _typed(key: str, value: Value) -> Value:
     kind = _TYPES[key]
     if kind is bool and value in (0, 1):
         return bool(value)
-    if kind is int and float(value).is_integer() and not isinstance(value, bool):
-        return int(value)
-    if kind is float and math.isfinite(value) and not isinstance(value, bool):
-        return float(value)
+    if kind is not bool and not isinstance(value, bool) and abs(value) <= _LARGEST:
+        if kind is float:
+            return float(value)
+        if float(value).is_integer():
+            return int(value)
     wanted = {bool: "true or false", int: "a whole number", float: "a finite number"}[kind]
-    raise UsageError(f"simulator override {key} is {value}", f"give {wanted}")
+    raise UsageError(f"simulator override {key} is {str(value)[:_SHOWN]}", f"give {wanted}")

@@ -18,6 +18,9 @@ from tokenwatt_site.units import fmt
 Word = Literal["met", "failed", "no_rate", "undecided"]
 
 MIN_CONFIRM_REQUESTS = 300
+MOST_CLIMBS = 100
+MOST_WINDOWS = 500
+"""What a search may come to at worst: days. More is a slip in a knob."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +78,11 @@ _Walk = Generator[tuple[Phase, float], Measured, float | None]
 _Steps = Generator[tuple[Phase, float], Measured, None]
 
 
-def check_sweep(sweep: SpecSweep) -> None:
-    """Refuse a search that can't be run as asked.
+def check_sweep(sweep: SpecSweep, repeats: int) -> None:
+    """Refuse a search that can't be run as asked; ``repeats`` are those of a confirm.
 
     Raises:
-        UsageError: knobs that contradict each other, or knobs of the other strategy.
+        UsageError: knobs that contradict each other, of the other strategy, or out of all measure.
         RefusedError: the adaptive search.
     """
     if sweep.strategy == "adaptive":
@@ -100,6 +103,27 @@ def check_sweep(sweep: SpecSweep) -> None:
                 f"spec field sweep.{key}: {rate:g} is above max_rps {sweep.max_rps:g}",
                 "lower it, or raise sweep.max_rps",
             )
+    _check_size(sweep, repeats)
+
+
+def _check_size(sweep: SpecSweep, repeats: int) -> None:
+    climbs = _climb_steps(sweep) if sweep.rates is None else 0
+    if climbs > MOST_CLIMBS:
+        raise UsageError(
+            f"sweep.growth {sweep.growth:g} takes {climbs:,} windows from start_rps "
+            f"{sweep.start_rps:g} to max_rps {sweep.max_rps:g}; at most {MOST_CLIMBS} are allowed",
+            "raise sweep.growth, or bring start_rps and max_rps nearer to the boundary",
+        )
+    if sweep.rates is not None:
+        most = len(set(sweep.rates)) * repeats
+    else:
+        confirms = sweep.confirm_steps if sweep.confirm == "bisect" else sweep.max_backoffs
+        most = max(climbs, sweep.max_backoffs) + 1 + sweep.bisect_steps + (1 + confirms) * repeats
+    if most > MOST_WINDOWS:
+        raise UsageError(
+            f"the search may take {most:,} windows; at most {MOST_WINDOWS} are allowed",
+            "lower measurement.repeats, or the steps and rates of sweep",
+        )
 
 
 def next_probe(
@@ -307,7 +331,7 @@ def _ends(history: Sequence[Measured]) -> tuple[float | None, float | None]:
 
 def _climb_steps(sweep: SpecSweep) -> int:
     """Return how many times the rate grows from start_rps to max_rps."""
-    span = math.log(sweep.max_rps / sweep.start_rps) / math.log(sweep.growth)
+    span = (math.log(sweep.max_rps) - math.log(sweep.start_rps)) / math.log(sweep.growth)
     return max(0, math.ceil(span - 1e-9))
 
 

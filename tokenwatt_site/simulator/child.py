@@ -11,6 +11,7 @@ from tokenwatt_site.documents.spec import SimulatorOptions
 from tokenwatt_site.errors import ServerError
 
 START_S = 30.0
+_SHOWN = 500
 
 
 class Child:
@@ -45,8 +46,9 @@ class Child:
         except (ValueError, KeyError):
             process.kill()
             _, said = process.communicate()
+            words = said.strip().partition("\n  next: ")[0].removeprefix("error: ")
             raise ServerError(
-                f"the embedded engine didn't start: {said.strip()[-500:] or 'no answer'}",
+                f"the embedded engine didn't start: {words[-_SHOWN:] or 'no answer'}",
                 "try `tokenwatt-site simulate` by hand",
             ) from None
         return url

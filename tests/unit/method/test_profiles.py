@@ -125,3 +125,10 @@ def test_every_number_of_a_shape_can_be_changed() -> None:
     values = values_of(plain())
     assert set(values) == known | {"meter_gain", "meter_counter"}
     assert values["budget_tokens"] == 1000
+
+
+@pytest.mark.parametrize("key", ["fixed_s", "max_sequences", "exclusive_prefill"])
+def test_a_number_too_large_for_any_field_is_refused(key: str) -> None:
+    with pytest.raises(UsageError, match=key) as caught:
+        shape_of("cal", {key: 10**400})
+    assert len(caught.value.what) < 100

@@ -226,18 +226,37 @@ def test_a_history_longer_than_the_search_has_the_same_answer() -> None:
 )
 def test_a_sweep_that_contradicts_itself_is_a_usage_error(knobs: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError) as caught:
-        check_sweep(SpecSweep(**knobs))
+        check_sweep(SpecSweep(**knobs), repeats=3)
     assert says in str(caught.value)
 
 
 def test_the_adaptive_search_is_refused_by_name() -> None:
     with pytest.raises(RefusedError, match="not in this version"):
-        check_sweep(SpecSweep(strategy="adaptive"))
+        check_sweep(SpecSweep(strategy="adaptive"), repeats=3)
+
+
+@pytest.mark.parametrize(
+    "knobs, repeats, says",
+    [
+        ({"growth": 1.01}, 3, "takes 695 windows from start_rps 2 to max_rps 2000; at most 100"),
+        ({"start_rps": 1e-300}, 3, "at most 100 are allowed"),
+        ({"max_backoffs": 100}, 100, "may take 10,204 windows; at most 500"),
+        ({"confirm": "bisect", "confirm_steps": 100}, 5, "may take 519 windows"),
+        ({"rates": list(range(1, 300))}, 2, "may take 598 windows"),
+    ],
+)
+def test_a_search_that_would_take_days_is_a_usage_error(
+    knobs: dict[str, Any], repeats: int, says: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        check_sweep(SpecSweep(**knobs), repeats)
+    assert says in caught.value.what
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("knobs", [{}, {"strategy": "ladder"}, {"rates": [1, 2000]}])
 def test_the_ladders_knobs_are_accepted(knobs: dict[str, Any]) -> None:
-    check_sweep(SpecSweep(**knobs))
+    check_sweep(SpecSweep(**knobs), repeats=3)
 
 
 def test_bounds_of_listed_rates_are_exact() -> None:
