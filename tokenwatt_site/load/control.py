@@ -10,8 +10,10 @@ import httpx
 from tokenwatt_site.errors import ServerError
 from tokenwatt_site.load.address import Address
 from tokenwatt_site.load.api.chunk import dicts, error_message, is_dict, parsed
+from tokenwatt_site.load.target import without_key
 
 _SHORT_S = 10.0
+_LONGEST_WORDS = 300
 _ANSWER_S = 300.0  # a server that compiles on its first request takes minutes
 
 
@@ -26,7 +28,7 @@ class Control:
     ) -> None:
         self.url = address.url
         self._address = address
-        self._has_key = bool(headers)
+        self._headers = headers
         self._client = httpx.Client(
             headers={"Accept-Encoding": "identity", **headers},
             timeout=_SHORT_S,
@@ -62,7 +64,12 @@ class Control:
         data = body.get("data") if is_dict(body) else None
         if not isinstance(data, list):
             raise self._no_api("its /models is no list of models")
-        return [entry for entry in dicts(data) if isinstance(entry.get("id"), str)]
+        return [entry for entry in dicts(data) if _is_name(entry.get("id"))]
+
+    def clean(self, words: str) -> str:
+        """Return a server's words as they may be shown: one printable line without the API key."""
+        line = without_key(words, self._headers)[:_LONGEST_WORDS]
+        return "".join(char if char.isprintable() else " " for char in line)
 
     def root_json(self, path: str) -> dict[str, Any]:
         """Return the JSON object at a path of the server itself; empty where there is none."""
@@ -87,11 +94,12 @@ class Control:
             response = self._client.request(
                 method, url, content=body, headers=content_type, timeout=timeout
             )
-        except httpx.HTTPError as error:
+        except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise self._unreachable(error) from None
         if refuse and response.is_redirect:
+            place = self.clean(response.headers.get("location", "elsewhere"))
             raise ServerError(
-                f"{url} redirects to {response.headers.get('location', 'elsewhere')}",
+                f"{url} redirects to {place}",
                 "set engine.endpoint to where the API is; redirects are not followed",
             )
         if refuse and response.status_code in (401, 403):
@@ -100,7 +108,7 @@ class Control:
 
     def _check_no_models(self, response: httpx.Response) -> None:
         """Tell a server without a model list, which may do, from one that can't be measured."""
-        status, words = response.status_code, error_message(parsed(response.text))
+        status, words = response.status_code, self._words(response)
         if status in (429, 503):
             raise ServerError(
                 f"the server at {self.url} is not ready ({status}: {words})",
@@ -111,6 +119,9 @@ class Control:
         if "html" in response.headers.get("content-type", ""):
             raise self._no_api("it answers with a web page")
 
+    def _words(self, response: httpx.Response) -> str:
+        return self.clean(error_message(parsed(response.text)))
+
     def _no_api(self, why: str) -> ServerError:
         hint = "check the port and the path of engine.endpoint"
         if not self._address.path.endswith("/v1"):
@@ -118,9 +129,9 @@ class Control:
         return ServerError(f"the server at {self.url} has no OpenAI-compatible API: {why}", hint)
 
     def _refused(self, response: httpx.Response) -> ServerError:
-        words = error_message(parsed(response.text))
-        shown = f" ({words})" if words and not self._has_key else ""  # some repeat the key
-        if self._has_key:
+        words = self._words(response)
+        shown = f" ({words})" if words else ""
+        if self._headers:  # its words may repeat a part of the key
             return ServerError(
                 f"the server at {self.url} refuses the API key with {response.status_code}",
                 "check the value of the variable that engine.api_key_env names",
@@ -130,8 +141,8 @@ class Control:
             "put it into an environment variable and name that in engine.api_key_env",
         )
 
-    def _unreachable(self, error: httpx.HTTPError) -> ServerError:
-        words = str(error) or type(error).__name__
+    def _unreachable(self, error: Exception) -> ServerError:
+        words = self.clean(str(error)) or type(error).__name__
         if "CERTIFICATE_VERIFY_FAILED" in words:
             return ServerError(
                 f"the certificate of {self._address.authority} can't be verified: {words}",
@@ -141,6 +152,10 @@ class Control:
             return ServerError(
                 f"{self._address.authority} speaks no TLS: {words}",
                 f"try engine.endpoint http://{self._address.authority}{self._address.path}",
+            )
+        if isinstance(error, httpx.InvalidURL | UnicodeError):
+            return ServerError(
+                f"{self._address.host} can't be looked up ({words})", "correct engine.endpoint"
             )
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
             return ServerError(
@@ -157,3 +172,8 @@ class Control:
             "check that engine.endpoint is its HTTP port (https:// if it speaks TLS), "
             "and its log for an error",
         )
+
+
+def _is_name(value: Any) -> bool:
+    """Tell whether a value is a name that can be shown, stored and sent back as it is."""
+    return isinstance(value, str) and 0 < len(value) <= _LONGEST_WORDS and value.isprintable()

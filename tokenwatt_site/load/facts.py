@@ -34,7 +34,9 @@ class ServerFacts:
     ids_ok: bool = False
     """Prompts go as token ids."""
     ignore_eos_ok: bool = True
-    """The server takes ``ignore_eos`` and keeps to it."""
+    """The server takes ``ignore_eos``."""
+    lengths_ok: bool = True
+    """Its answers had the length that was asked for with it, by its own count."""
     usage_ok: bool = True
     """The server can be asked for usage."""
     calibration: Calibration = UNCALIBRATED

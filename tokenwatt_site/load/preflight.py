@@ -81,6 +81,7 @@ def preflight(
         vocab_size=_vocabulary(entry),
         ids_ok=form.ids_ok,
         ignore_eos_ok=form.ignore_eos_ok,
+        lengths_ok=form.lengths_ok,
         usage_ok=form.usage_ok,
         calibration=form.calibration,
         notes=tuple(notes),

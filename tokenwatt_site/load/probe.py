@@ -27,6 +27,7 @@ class Form:
 
     ids_ok: bool
     ignore_eos_ok: bool
+    lengths_ok: bool = True
     usage_ok: bool = True
     calibration: Calibration = UNCALIBRATED
 
@@ -53,7 +54,8 @@ def find_form(
 ) -> Form:
     """Return the form nearest to the wish that the server takes; say in ``notes`` what differs.
 
-    Token ids fall back to text, and ``ignore_eos`` is dropped where it isn't taken.
+    Token ids fall back to text, and ``ignore_eos`` is dropped where it isn't taken. Where it is
+    taken and the counts differ all the same, it is still sent and nothing is held to it.
 
     Raises:
         ServerError: it takes none of them.
@@ -66,7 +68,7 @@ def find_form(
             break
         if answer.trace.reason in ("short", "long"):
             notes.append(_inexact(answer.trace))
-            form = replace(form, ignore_eos_ok=False)
+            form = replace(form, lengths_ok=False)
             break
         form = _fall_back(form, answer, notes) or _cannot(control, target, answer)
     n_prompt, source = answer.trace.n_prompt, answer.trace.n_source

@@ -31,6 +31,9 @@ class Target:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     """Headers of every request; the key is among them, so they are in no text and no error."""
     ignore_eos: bool = True
+    """Ask for exactly max_tokens."""
+    lengths_ok: bool = True
+    """Hold answers to it; not where the server's counts don't tell."""
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     text_prompts: bool = False
     timeout_s: float = 300.0
@@ -62,6 +65,7 @@ class Target:
             model=facts.model,
             headers=key_headers(engine.api_key_env, environ),
             ignore_eos=engine.ignore_eos and facts.ignore_eos_ok,
+            lengths_ok=facts.lengths_ok,
             extra_body=checked_extra(engine.extra_body),
             text_prompts=not facts.ids_ok,
             timeout_s=spec.measurement.request_timeout_s,
@@ -71,9 +75,7 @@ class Target:
 
     def without_key(self, text: str) -> str:
         """Return a text of the server's without the API key, should it repeat it."""
-        for value in self.headers.values():
-            text = text.replace(value.removeprefix("Bearer "), "…")
-        return text
+        return without_key(text, self.headers)
 
     @property
     def address(self) -> Address:
@@ -83,7 +85,8 @@ class Target:
     @property
     def asked(self) -> Asked:
         """Return what an answer is held to."""
-        return Asked(ignore_eos=self.ignore_eos, tools=bool(self.extra_body.get("tools")))
+        exact = self.ignore_eos and self.lengths_ok
+        return Asked(ignore_eos=exact, tools=bool(self.extra_body.get("tools")))
 
     def body(self, prompt: Prompt, max_tokens: int) -> bytes:
         """Return the JSON body of one request; ``extra_body`` is merged last."""
@@ -114,7 +117,7 @@ def checked_extra(extra_body: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return ``engine.extra_body`` if it may be merged into a request.
 
     Raises:
-        UsageError: it replaces what the measurement sets, or asks for several answers.
+        UsageError: it replaces what the measurement sets, asks for several answers, or is no JSON.
     """
     for name in _OURS:
         if name in extra_body:
@@ -128,26 +131,50 @@ def checked_extra(extra_body: Mapping[str, Any]) -> Mapping[str, Any]:
             "latencies are those of one",
             "leave n out",
         )
+    try:
+        json.dumps(extra_body, allow_nan=False, ensure_ascii=False).encode()
+    except (TypeError, ValueError):
+        raise UsageError(
+            "engine.extra_body holds a value that JSON has none for, such as a date or .inf",
+            "put quotes around it to send it as text",
+        ) from None
     return extra_body
+
+
+def without_key(text: str, headers: Mapping[str, str]) -> str:
+    """Return a text of the server's without the API key that ``headers`` carry.
+
+    >>> without_key("no such key: sesame, I said sesa", {"Authorization": "Bearer sesame"})
+    'no such key: …, I said …'
+    """
+    for value in headers.values():
+        key = value.removeprefix("Bearer ")
+        text = text.replace(key, "…")
+        # a text that was cut may end within the key
+        cut = next((n for n in range(len(key) - 1, 3, -1) if text.endswith(key[:n])), 0)
+        text = text[: len(text) - cut] + "…" if cut else text
+    return text
 
 
 def key_headers(api_key_env: str | None, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the header that carries the API key, from the variable that the spec names.
 
     Raises:
-        UsageError: the variable is empty, or holds what no header can. The value is never shown.
+        UsageError: the variable is empty, or holds what no header can. The value is never shown,
+            nor the name: it may be a key that was put there by mistake.
     """
     if api_key_env is None:
         return {}
     key = environ.get(api_key_env, "").strip()
     if not key:
         raise UsageError(
-            f"engine.api_key_env names {api_key_env}, which is not set",
-            f"export {api_key_env}=… in this shell",
+            "the environment variable that engine.api_key_env names is not set",
+            "export it in this shell; engine.api_key_env is its name, not the key",
         )
     if not (key.isascii() and key.isprintable()):
         raise UsageError(
-            f"the value of {api_key_env} has characters that no HTTP header can carry",
+            "the API key in the variable that engine.api_key_env names has characters that no HTTP "
+            "header can carry",
             "set it to the key alone",
         )
     return {"Authorization": f"Bearer {key}"}

@@ -256,3 +256,9 @@ def test_hostile_counts_are_ignored() -> None:
 )
 def test_error_messages_of_all_shapes(body: Any, words: str) -> None:
     assert error_message(body) == words
+
+
+@pytest.mark.parametrize("finish", ["\ud800", "stop\x1b[31m", "s" * 33])
+def test_a_finish_that_could_not_be_stored_is_unknown(finish: str) -> None:
+    _, facts = read("completions", text("a", finish))
+    assert facts.finish == "unknown"

@@ -61,6 +61,13 @@ def test_a_name_that_is_none() -> None:
     assert "nothing answers" in refusal("http://nowhere.invalid/v1").what
 
 
+@pytest.mark.parametrize("host", ["a..b", "xn--0", "a" * 64])
+def test_a_name_that_no_resolver_takes(host: str) -> None:
+    refused = refusal(f"http://{host}/v1")
+    assert host in refused.what
+    assert refused.hint
+
+
 def test_no_http() -> None:
     with listening(b"SSH-2.0-OpenSSH_9.2\r\n") as port:
         assert "no valid HTTP answer" in refusal(f"http://127.0.0.1:{port}/v1").what

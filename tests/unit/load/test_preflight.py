@@ -222,7 +222,7 @@ def test_a_server_that_takes_neither_is_still_measured() -> None:
 
 def test_a_server_that_ignores_ignore_eos_is_noted_and_not_held_to_it() -> None:
     facts = ask(Server(answer=lambda asked: max(1, asked - 6)), spec())
-    assert (facts.ids_ok, facts.ignore_eos_ok) == (True, False)
+    assert (facts.ids_ok, facts.lengths_ok) == (True, False)
     assert "gave 10 tokens where 16 were asked for" in facts.notes[0]
 
 
@@ -235,7 +235,7 @@ def test_a_server_without_usage_is_noted() -> None:
 
 def test_without_usage_and_with_other_counts_lengths_are_not_checked() -> None:
     facts = ask(Server(usage=False, answer=lambda asked: asked // 2), spec())
-    assert not facts.ignore_eos_ok
+    assert (facts.ignore_eos_ok, facts.lengths_ok) == (True, False)  # it is still asked for
     assert "no usage to check them by" in facts.notes[0]
 
 
@@ -348,6 +348,33 @@ def test_a_refused_key_is_not_shown() -> None:
     assert "refuses the API key with 401" in error.what
     assert "sesame" not in str(error)
     assert server.requests[0].headers["authorization"] == "Bearer sesame"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(503, json={"error": {"message": "key Bearer sesame-1234 is busy"}}),
+        httpx.Response(503, json={"error": {"message": "x" * 290 + "sesame-1234"}}),
+        httpx.Response(307, headers={"location": "http://other/?key=sesame-1234"}),
+    ],
+)
+def test_words_that_repeat_the_key_are_shown_without_it(answer: httpx.Response) -> None:
+    asked = spec(api_key_env="MY_KEY")
+    error = failure(ServerError, Server(models=answer), asked, environ={"MY_KEY": "sesame-1234"})
+    assert "sesame" not in str(error)
+    assert "…" in error.what
+
+
+def test_a_name_that_could_not_be_shown_is_no_model() -> None:
+    ids = ["evil\x1b]0;pwned\x07", "\ud800", "", "a\nb", "x" * 301, "tiny"]
+    body = json.dumps({"data": [{"id": each} for each in ids]}).encode()
+    server = Server(models=httpx.Response(200, content=body))
+    assert ask(server, spec()).model == "tiny"
+
+
+def test_where_a_server_redirects_to_is_shown_in_one_plain_line() -> None:
+    server = Server(models=httpx.Response(302, headers={"location": b"/x\x1b[31m\x9by"}))
+    assert failure(ServerError, server, spec()).what.isprintable()
 
 
 def test_what_the_spec_gets_wrong_is_said_before_anything_is_sent() -> None:

@@ -1,3 +1,4 @@
+import datetime as dt
 import json
 from typing import Any
 
@@ -52,6 +53,12 @@ def test_ignore_eos_is_left_out_where_the_server_does_not_take_it() -> None:
     assert not target.asked.ignore_eos
 
 
+def test_ignore_eos_is_sent_where_the_servers_counts_do_not_tell() -> None:
+    target = Target.of(spec(), URL, ServerFacts("m", lengths_ok=False))
+    assert body(target)["ignore_eos"] is True
+    assert not target.asked.ignore_eos
+
+
 def test_extra_body_is_merged_last() -> None:
     target = Target.of(
         spec(extra_body={"temperature": 1, "ignore_eos": None}), URL, ServerFacts("m")
@@ -66,6 +73,21 @@ def test_extra_body_is_merged_last() -> None:
 def test_extra_body_replaces_nothing_that_the_measurement_sets(name: str) -> None:
     with pytest.raises(UsageError, match=f"extra_body can't replace '{name}'"):
         Target.of(spec(extra_body={name: 1}), URL, ServerFacts("m"))
+
+
+@pytest.mark.parametrize(
+    "value", [dt.date(2026, 1, 1), {"at": [dt.date(2026, 1, 1)]}, float("inf"), b"x", "\ud800"]
+)
+def test_what_is_no_json_is_refused(value: Any) -> None:
+    with pytest.raises(UsageError, match=r"engine\.extra_body") as refused:
+        Target.of(
+            spec().model_copy(
+                update={"engine": spec().engine.model_copy(update={"extra_body": {"when": value}})}
+            ),
+            URL,
+            ServerFacts("m"),
+        )
+    assert refused.value.hint
 
 
 def test_several_answers_a_request_are_refused() -> None:
@@ -101,6 +123,7 @@ def test_the_key_is_in_no_text() -> None:
     target = Target.of(spec(api_key_env="K"), URL, ServerFacts("m"), {"K": "sesame"})
     assert "sesame" not in repr(target)
     assert target.without_key("bad key sesame!") == "bad key …!"
+    assert target.without_key("cut within sesam") == "cut within …"
 
 
 @pytest.mark.parametrize(
@@ -109,5 +132,6 @@ def test_the_key_is_in_no_text() -> None:
 def test_a_key_that_no_header_can_carry_is_refused_unseen(value: str, fault: str) -> None:
     with pytest.raises(UsageError, match=fault) as refused:
         Target.of(spec(api_key_env="MY_KEY"), URL, ServerFacts("m"), {"MY_KEY": value})
-    assert "MY_KEY" in str(refused.value)
+    assert "engine.api_key_env" in str(refused.value)
+    assert "MY_KEY" not in str(refused.value)  # it may be a key that was taken for a name
     assert not value or value not in str(refused.value)

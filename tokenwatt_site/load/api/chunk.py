@@ -14,6 +14,7 @@ from tokenwatt_site.method.outcome import WHOLE, StreamFacts
 
 _decode = json.JSONDecoder().decode
 _LONGEST_WORD = 32
+_UNKNOWN = "unknown"  # a finish that no evidence and no terminal should hold
 _LONGEST_MESSAGE = 300
 _WORDS = ("error", "message", "detail", "msg")
 
@@ -77,7 +78,8 @@ def _read_choice(
     index = _index(choice, facts)
     finish = choice.get("finish_reason")
     if finish and isinstance(finish, str):
-        facts.finish = finish[:_LONGEST_WORD]
+        known = len(finish) <= _LONGEST_WORD and finish.isprintable()
+        facts.finish = finish if known else _UNKNOWN
     before = facts.usage.get(index)
     if count is not None:
         facts.usage[index] = count
