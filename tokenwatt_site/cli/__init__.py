@@ -6,7 +6,10 @@ import sys
 import click
 
 from tokenwatt_site import __version__
-from tokenwatt_site.errors import TokenwattError
+from tokenwatt_site.cli.terminal import say
+from tokenwatt_site.errors import Interrupted, TokenwattError
+
+_SHOWN = 500
 
 # name -> (module, attribute, help). The help stands here so that --help imports no command.
 COMMANDS: dict[str, tuple[str, str, str]] = {
@@ -80,17 +83,37 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the program; a known error is one message and its exit code, never a traceback."""
+    """Run the program; whatever goes wrong is one message and its exit code, never a traceback."""
     try:
         cli.main(standalone_mode=False)
-    except click.exceptions.Abort:
-        click.echo("interrupted", err=True)
-        sys.exit(130)
-    except click.exceptions.Exit as exit_:
-        sys.exit(exit_.exit_code)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)
     except TokenwattError as error:
-        click.echo(f"error: {error}", err=True)
+        say(f"error: {error}", err=True)
         sys.exit(error.exit_code)
+    except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - the last resort
+        sys.exit(_last_resort(error))
+
+
+def _last_resort(error: BaseException) -> int:
+    """Tell of an interrupt, or of what nobody foresaw; return the exit code."""
+    if _was_interrupted(error):
+        say("interrupted", err=True)
+        return Interrupted.exit_code
+    said = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
+    say(
+        f"unexpected: {said}\n"
+        "  next: a fault of the program: report it, with this line, the command and its spec",
+        err=True,
+    )
+    return TokenwattError.exit_code
+
+
+def _was_interrupted(error: BaseException | None) -> bool:
+    """Tell whether Ctrl-C is behind an error: pydantic, for one, wraps it and drops the cause."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt | click.Abort) or "KeyboardInterrupt" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from tokenwatt_site.cli.terminal import say
 from tokenwatt_site.errors import TokenwattError, UsageError
 
 EPILOG = """\b
@@ -80,7 +81,7 @@ def measure(**options: Any) -> None:
     tell = teller(as_json=options["as_json"])
     tell({"event": "plan", **plan})
     if not options["as_json"]:
-        click.echo(_plan_line(plan), err=True)
+        say(_plan_line(plan), err=True)
     result = conductor.measure(spec, asked, tell)
     _show_result(result, as_json=options["as_json"])
     sys.exit(result.exit_code)
@@ -113,12 +114,12 @@ def _show_plan(plan: dict[str, Any], *, as_json: bool) -> None:
 
         click.echo(json.dumps(plan))
         return
-    click.echo(_plan_line(plan))
-    click.echo(f"limits: {plan['limits']}")
-    click.echo(f"workload: {plan['workload']}")
-    click.echo(f"search: {plan['search']}")
-    click.echo(f"power: {plan['power']}")
-    click.echo("files: " + ", ".join(plan["files"]))
+    say(_plan_line(plan))
+    say(f"limits: {plan['limits']}")
+    say(f"workload: {plan['workload']}")
+    say(f"search: {plan['search']}")
+    say(f"power: {plan['power']}")
+    say("files: " + ", ".join(plan["files"]))
 
 
 def _agree(plan: dict[str, Any], *, yes: bool) -> None:
@@ -159,6 +160,6 @@ def _show_result(result: Any, *, as_json: bool) -> None:
             )
         )
         return
-    click.echo(f"{run.verdict.word}: {run.verdict.text}")
-    click.echo(run.summary)
-    click.echo(f"wrote {result.out}")
+    say(f"{run.verdict.word}: {run.verdict.text}")
+    say(run.summary)
+    say(f"wrote {result.out}")

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from tokenwatt_site.cli.terminal import printable, say
+
 Tell = Callable[[dict[str, Any]], None]
 
 _LIVE_S = 0.5
@@ -40,7 +42,7 @@ class _Lines:
         line = _line(event)
         if line:
             self._clear()
-            click.echo(line, err=True)
+            say(line, err=True)
 
     def _tick(self, event: dict[str, Any]) -> None:
         now = time.monotonic()
@@ -48,7 +50,7 @@ class _Lines:
             return
         self._last_s = now
         if self._live:
-            click.echo("\r\x1b[2K" + tick_line(event), nl=False, err=True)
+            click.echo("\r\x1b[2K" + printable(tick_line(event)), nl=False, err=True)
             self._dirty = True
         else:
             click.echo(tick_line(event), err=True)

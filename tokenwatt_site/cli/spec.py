@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from tokenwatt_site.cli.terminal import say
 from tokenwatt_site.errors import UsageError
 
 
@@ -41,7 +42,7 @@ def new(*, out: Path | None, force: bool, **asked: Any) -> None:
         raise UsageError(f"{out} exists already", "choose another --out, or --force to replace it")
     text, notes = new_spec(**asked)
     for note in notes:
-        click.echo(note, err=True)
+        say(note, err=True)
     if out is None:
         click.echo(text, nl=False)
         return
@@ -70,6 +71,4 @@ def check(files: tuple[Path, ...]) -> None:
         )
         planned = measure.plan(found, options)
         low, high = planned["minutes"]
-        click.echo(
-            f"{path}: a valid spec; {planned['search']}, {low:.3g} to {high:.3g} minutes of load"
-        )
+        say(f"{path}: a valid spec; {planned['search']}, {low:.3g} to {high:.3g} minutes of load")
