@@ -205,9 +205,7 @@ def judge(traces: Sequence[RequestTrace], window: Window, slo: Slo, now_s: float
         slo_attainment_pct=_pct(kept, n),
         mean_concurrency=flow.mean_concurrency,
         client=client,
-        n_source=max(
-            (t.n_source for t in finished if t.n_source), key=TOKEN_SOURCES.index, default=None
-        ),
+        n_source=_worst_source(finished),
         mean_input_tokens=_mean([prompt_tokens(t) for t in finished]),
         mean_output_tokens=_mean([n_output(t) for t in finished]),
     )
@@ -248,6 +246,11 @@ def _invalid(
 
 def _pct(part: float, whole: float) -> float | None:
     return 100 * part / whole if whole else None
+
+
+def _worst_source(finished: Iterable[RequestTrace]) -> TokenSource | None:
+    found = {trace.n_source for trace in finished}
+    return next((source for source in reversed(TOKEN_SOURCES) if source in found), None)
 
 
 def _mean(values: Sequence[float]) -> float | None:
