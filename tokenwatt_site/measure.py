@@ -17,7 +17,7 @@ from typing import Any, Self
 from tokenwatt_site import accelerators, power
 from tokenwatt_site.documents.hardware import known_hardware
 from tokenwatt_site.documents.run import Hardware, Run
-from tokenwatt_site.documents.spec import SimulatorOptions, Spec
+from tokenwatt_site.documents.spec import SimulatorOptions, Spec, SpecPower
 from tokenwatt_site.errors import (
     Interrupted,
     InvalidMeasurement,
@@ -43,6 +43,7 @@ from tokenwatt_site.method.profiles import shape_of
 from tokenwatt_site.method.search import Done, bounds, check_sweep
 from tokenwatt_site.method.secrecy import refuse_secrets
 from tokenwatt_site.method.workloads import workload_of
+from tokenwatt_site.power.meter import Meter
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.resources import resource
 from tokenwatt_site.session import LEAD_S, SETTLE_S, Session, Setup, tail_s
@@ -223,17 +224,21 @@ def _hardware(spec: Spec, url: str) -> Hardware:
 
 def _meters(spec: Spec, hardware: Hardware, url: str, stack: ExitStack) -> list[Sampler]:
     """Open every meter of the spec and start sampling; the first is the primary one."""
-    samplers: list[Sampler] = []
+    samplers = []
     for asked in meter_specs(spec):
         meter = power.open_meter(
             asked, gpus=spec.hardware.gpus, count=hardware.count, simulator_url=url
         )
         stack.callback(meter.close)
-        sampler = Sampler(meter, asked.sampling_hz)
-        sampler.start()
-        stack.callback(sampler.stop)
-        samplers.append(sampler)
+        samplers.append(_sampling(meter, asked))
+        stack.callback(samplers[-1].stop)
     return samplers
+
+
+def _sampling(meter: Meter, asked: SpecPower) -> Sampler:
+    sampler = Sampler(meter, asked.sampling_hz)
+    sampler.start()
+    return sampler
 
 
 def _setup(

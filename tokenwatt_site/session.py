@@ -110,6 +110,7 @@ class Session:
             self.setup.tell,
             self.setup.samplers,
             exact_prompts=not self.setup.target.text_prompts,
+            ignore_eos=self.setup.target.asked.ignore_eos,
         )
         played = await play(
             self.setup.target,

@@ -36,12 +36,14 @@ class Watch:
         samplers: Sequence[Sampler],
         *,
         exact_prompts: bool,
+        ignore_eos: bool,
     ) -> None:
         self._spec = spec
         self._window = window
         self._tell = tell
         self._samplers = samplers
         self._verify = exact_prompts
+        self._ignore_eos = ignore_eos
         self._open: list[RequestTrace] | None = None
         self._allowed = 0.0
         self._shown_s = 0.0
@@ -66,7 +68,7 @@ class Watch:
             self._open = [t for t in traces if window.w0_s <= t.t_sched_s < window.w1_s]
             self._allowed = OPEN_SHARE * len(self._open)
         self._open = still_open(
-            self._open, self._window, self._spec.slo, now_s, ignore_eos=self._spec.engine.ignore_eos
+            self._open, self._window, self._spec.slo, now_s, ignore_eos=self._ignore_eos
         )
         late_s = now_s - self._window.w1_s
         allowed = self._allowed if late_s >= PATIENCE_S else 0

@@ -24,7 +24,7 @@ WINDOW = Window(0, "search", 10.0, 2.0, 12.0, 2.0)
 
 def watch(told: list[dict[str, Any]] | None = None, *, exact: bool = False) -> Watch:
     shown = [] if told is None else told
-    return Watch(SPEC, WINDOW, shown.append, [], exact_prompts=exact)
+    return Watch(SPEC, WINDOW, shown.append, [], exact_prompts=exact, ignore_eos=True)
 
 
 def cohort(open_ones: int) -> list[RequestTrace]:
