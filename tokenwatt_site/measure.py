@@ -224,7 +224,7 @@ def _hardware(spec: Spec, url: str) -> Hardware:
 
 def _meters(spec: Spec, hardware: Hardware, url: str, stack: ExitStack) -> list[Sampler]:
     """Open every meter of the spec and start sampling; the first is the primary one."""
-    samplers = []
+    samplers: list[Sampler] = []
     for asked in meter_specs(spec):
         meter = power.open_meter(
             asked, gpus=spec.hardware.gpus, count=hardware.count, simulator_url=url
