@@ -40,11 +40,6 @@ def stage_of(path: str) -> str:
     return next((name for name, (folders, _) in STAGES.items() if folder in folders), "other")
 
 
-def stage(item: pytest.Item) -> str:
-    """Return the stage of a test."""
-    return stage_of(item.nodeid.split("::")[0])
-
-
 @pytest.fixture
 def root() -> Path:
     """Return the root of the checkout."""
@@ -52,15 +47,8 @@ def root() -> Path:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run the browser's tests last, and whole searches outside of coverage.
-
-    While Playwright lives, asyncio can't run in this thread. A search plays millions of tokens in
-    virtual time, and tracing makes it several times slower.
-    """
-    items.sort(key=lambda item: stage(item) == "browser")
-    for item in items:
-        if stage(item) == "search":
-            item.add_marker(pytest.mark.no_cover)
+    """Run the browser's tests last: while Playwright lives, asyncio can't run in this thread."""
+    items.sort(key=lambda item: stage_of(item.nodeid.split("::")[0]) == "browser")
 
 
 @pytest.hookimpl(wrapper=True)

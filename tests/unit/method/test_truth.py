@@ -31,6 +31,7 @@ def test_the_formula_of_the_queue_on_a_case_worked_out_by_hand() -> None:
     assert waits_longer(0.5, 1.0) == pytest.approx(1 - math.sqrt(math.e) / 2)
 
 
+@pytest.mark.no_cover  # a minute of virtual time; shorter streams cover the code
 def test_one_request_at_a_time_is_a_queue_whose_boundary_is_known() -> None:
     """One token an answer, one sequence, constant steps: M/D/1. TTFT = wait + service."""
     shape = plain(max_sequences=1, budget_tokens=100)
