@@ -154,13 +154,21 @@ def test_more_accelerators_than_the_page_has_are_refused(page: PowerServer) -> N
 
 def test_the_accelerators_are_named_from_the_page(page: PowerServer) -> None:
     hardware = SpecHardware(adapter="simulated")
-    found = identify(hardware, SpecModel(name="m", tensor_parallel=2), page.url)
-    assert (found.vendor, found.name, found.count) == ("simulated", "Simulated H200", 2)
-    assert (found.uuids, found.power_limit_w) == (("SIM-0", "SIM-1"), 700)
+    found = identify(hardware, SpecModel(name="m", tensor_parallel=4), page.url)
+    assert (found.vendor, found.name, found.count) == ("simulated", "Simulated H200", 4)
+    assert (found.uuids[:2], found.power_limit_w) == (("SIM-0", "SIM-1"), 700)
     assert found.rated_bw_tbs_per_gpu == 4.8
-    given = SpecHardware(adapter="simulated", rated_bw_tbs_per_gpu=3.3)
+    given = SpecHardware(adapter="simulated", rated_bw_tbs_per_gpu=3.3, gpus=["SIM-1"])
     found = identify(given, SpecModel(name="m"), page.url)
-    assert (found.count, found.rated_bw_tbs_per_gpu) == (1, 3.3)
+    assert (found.uuids, found.rated_bw_tbs_per_gpu) == (("SIM-1",), 3.3)
+
+
+def test_an_accelerator_left_out_by_count_would_halve_the_energy(page: PowerServer) -> None:
+    """Two GPUs' work against one GPU's power: refused unless the spec names them."""
+    with pytest.raises(UsageError, match="has 4 accelerators, the model is on 2"):
+        identify(
+            SpecHardware(adapter="simulated"), SpecModel(name="m", tensor_parallel=2), page.url
+        )
 
 
 def test_accelerators_of_two_kinds_are_refused(page: PowerServer) -> None:
