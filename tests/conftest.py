@@ -2,7 +2,7 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -49,6 +49,15 @@ def root() -> Path:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run the browser's tests last: while Playwright lives, asyncio can't run in this thread."""
     items.sort(key=lambda item: stage_of(item.nodeid.split("::")[0]) == "browser")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _children_at_full_speed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Leave the children of tests that measure in real time out of coverage: tracing is load."""
+    with pytest.MonkeyPatch.context() as patch:
+        if stage_of(request.node.nodeid) in {"real engine", "docs and wheel"}:
+            patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+        yield
 
 
 @pytest.hookimpl(wrapper=True)
