@@ -4,7 +4,7 @@ from typing import Any
 
 from tokenwatt_site.errors import RefusedError
 from tokenwatt_site.load.api import Prompt
-from tokenwatt_site.load.api.chunk import Carried, is_dict, read_event
+from tokenwatt_site.load.api.chunk import Carried, is_dict, read_choices, read_event
 from tokenwatt_site.method.outcome import StreamFacts
 
 PATH = "/chat/completions"
@@ -25,7 +25,11 @@ def prompt_fields(prompt: Prompt) -> dict[str, Any]:
 
 def read(name: bytes, data: bytes, facts: StreamFacts) -> int | None:
     """Take in one event, see :class:`tokenwatt_site.load.api.Dialect`."""
-    return read_event(name, data, facts, _carried)
+    return read_event(name, data, facts, _read)
+
+
+def _read(chunk: dict[str, Any], facts: StreamFacts) -> int | None:
+    return read_choices(chunk, facts, _carried)
 
 
 def _carried(choice: dict[str, Any]) -> Carried:

@@ -1,4 +1,4 @@
-"""What the chunks of both streaming dialects share: usage, finish, errors, token counts.
+"""What streamed events share in every dialect, and the chunks with choices of two of them.
 
 Real servers disagree on nearly all of it: usage comes in a last chunk without choices, in the last
 chunk with one, in every chunk, or once a choice; the finish comes with a token or alone; a batch
@@ -29,9 +29,15 @@ class Carried(Enum):
 
 
 def read_event(
-    name: bytes, data: bytes, facts: StreamFacts, carried: Callable[[dict[str, Any]], Carried]
+    name: bytes,
+    data: bytes,
+    facts: StreamFacts,
+    read_object: Callable[[dict[str, Any], StreamFacts], int | None],
 ) -> int | None:
-    """Take in one event; return its tokens (-1 unknown), or None if it is no token event."""
+    """Take in one event; return its tokens (-1 unknown), or None if it is no token event.
+
+    ``read_object`` does the same for a JSON object of the event.
+    """
     if name == b"error":
         facts.error = True
     data = data.strip()
@@ -49,17 +55,17 @@ def read_event(
     if name == b"error":
         facts.message = facts.message or error_message(chunk)
     if is_dict(chunk):
-        return _read_chunk(chunk, facts, carried)
-    told = [_read_chunk(part, facts, carried) for part in dicts(chunk)]
+        return read_object(chunk, facts)
+    told = [read_object(part, facts) for part in dicts(chunk)]
     return _sum([tokens for tokens in told if tokens is not None])
 
 
-def _read_chunk(
+def read_choices(
     chunk: dict[str, Any], facts: StreamFacts, carried: Callable[[dict[str, Any]], Carried]
 ) -> int | None:
+    """Take in a chunk with ``choices``, of which ``carried`` tells what each one carries."""
     if chunk.get("error") or chunk.get("object") == "error":
-        facts.error = True
-        facts.message = facts.message or error_message(chunk)
+        note_error(chunk, facts)
     usage = chunk.get("usage")
     count = _read_usage(usage, facts) if is_dict(usage) else None
     choices = dicts(chunk.get("choices"))
@@ -99,7 +105,7 @@ def _read_choice(
 def _index(choice: dict[str, Any], facts: StreamFacts) -> int:
     """Return the number of a choice, and keep how many there are."""
     index = choice.get("index")
-    number = index if _is_count(index) else 0
+    number = index if is_count(index) else 0
     if number >= facts.choices:
         facts.choices = number + 1
     return number
@@ -121,15 +127,21 @@ def _tell(choice: dict[str, Any], facts: StreamFacts, by_usage: int) -> int:
 
 def _read_usage(usage: dict[str, Any], facts: StreamFacts) -> int | None:
     prompt = usage.get("prompt_tokens")
-    if _is_count(prompt):
+    if is_count(prompt):
         facts.prompt_tokens = prompt
     details = usage.get("prompt_tokens_details")
     cached = details.get("cached_tokens") if is_dict(details) else None
     cached = usage.get("prompt_cache_hit_tokens") if cached is None else cached
-    if _is_count(cached):
+    if is_count(cached):
         facts.cached_tokens = cached
     count = usage.get("completion_tokens")
-    return count if _is_count(count) else None
+    return count if is_count(count) else None
+
+
+def note_error(body: Any, facts: StreamFacts) -> None:
+    """Note that an event is an error, and the server's words about the first one."""
+    facts.error = True
+    facts.message = facts.message or error_message(body)
 
 
 def error_message(body: Any) -> str:
@@ -176,5 +188,6 @@ def _is_list(value: Any) -> TypeGuard[list[Any]]:
     return isinstance(value, list)
 
 
-def _is_count(value: Any) -> TypeGuard[int]:
+def is_count(value: Any) -> TypeGuard[int]:
+    """Tell whether a JSON value is a number of tokens."""
     return type(value) is int and 0 <= value < 2**53
