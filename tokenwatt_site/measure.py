@@ -38,9 +38,10 @@ from tokenwatt_site.load.target import Target, checked_extra
 from tokenwatt_site.method import prose
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.figures import MeasuredWindow
+from tokenwatt_site.method.ladder import bounds, check_sweep
 from tokenwatt_site.method.meters import meter_specs, primary_meter
+from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.profiles import shape_of
-from tokenwatt_site.method.search import Done, bounds, check_sweep
 from tokenwatt_site.method.secrecy import refuse_secrets
 from tokenwatt_site.method.workloads import workload_of
 from tokenwatt_site.power.meter import Meter

@@ -22,10 +22,11 @@ from tokenwatt_site.method.assemble import Resolved, assemble
 from tokenwatt_site.method.energy import energy_window
 from tokenwatt_site.method.evidence import power_row, request_row, sample_of, trace_of
 from tokenwatt_site.method.figures import MeasuredWindow, MeterWindow, window_record
+from tokenwatt_site.method.ladder import next_probe
+from tokenwatt_site.method.probe import Done, Measured, Probe
 from tokenwatt_site.method.rng import derive_seed
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.method.schedule import Schedule, poisson_schedule
-from tokenwatt_site.method.search import Done, Measured, Probe, next_probe
 from tokenwatt_site.method.series import series
 from tokenwatt_site.method.window import Tally, Window, judge
 from tokenwatt_site.method.workloads import workload_of

@@ -13,11 +13,12 @@ from functools import cache
 import pytest
 
 from tokenwatt_site.documents.spec import SpecMeasurement, SpecSlo, SpecSweep
+from tokenwatt_site.method.ladder import next_probe
+from tokenwatt_site.method.probe import Measured, Probe
 from tokenwatt_site.method.profiles import shape_of
 from tokenwatt_site.method.rng import derive_seed
 from tokenwatt_site.method.schedule import poisson_schedule
 from tokenwatt_site.method.scheduler import Request
-from tokenwatt_site.method.search import Measured, Probe, next_probe
 from tokenwatt_site.method.step_model import StepModel
 from tokenwatt_site.method.trace import RequestTrace
 from tokenwatt_site.method.virtual import play

@@ -14,12 +14,13 @@ from tokenwatt_site.load.facts import ServerFacts
 from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.method.assemble import Resolved
+from tokenwatt_site.method.ladder import next_probe
 from tokenwatt_site.method.overrides import Meter
+from tokenwatt_site.method.probe import Done, Measured
 from tokenwatt_site.method.profiles import shape_of
 from tokenwatt_site.method.prose import Origin
 from tokenwatt_site.method.rng import derive_seed
 from tokenwatt_site.method.schedule import poisson_schedule
-from tokenwatt_site.method.search import Done, Measured, next_probe
 from tokenwatt_site.method.step_model import StepModel
 from tokenwatt_site.method.virtual import trace
 from tokenwatt_site.method.window import Window, judge

@@ -10,7 +10,7 @@ from tokenwatt_site import measure
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.errors import RefusedError, UsageError
 from tokenwatt_site.method.energy import energy_window
-from tokenwatt_site.method.search import Done
+from tokenwatt_site.method.probe import Done
 
 
 def spec_of(**changes: Any) -> Spec:

@@ -12,7 +12,7 @@ from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method import prose, summary
 from tokenwatt_site.method.figures import MeasuredWindow, pooled, window_record
 from tokenwatt_site.method.meters import is_simulated, primary_meter
-from tokenwatt_site.method.search import Done
+from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.statistics import variance_band_pct
 from tokenwatt_site.method.workloads import workload_of
 

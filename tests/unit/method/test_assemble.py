@@ -20,9 +20,9 @@ from tokenwatt_site.method.figures import (
     window_record,
 )
 from tokenwatt_site.method.meters import primary_meter
+from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.prose import Origin
 from tokenwatt_site.method.samples import PowerSample
-from tokenwatt_site.method.search import Done
 
 
 def resolved_of(**changes: Any) -> Resolved:

@@ -7,14 +7,8 @@ import pytest
 
 from tokenwatt_site.documents.spec import SpecMeasurement, SpecSweep
 from tokenwatt_site.errors import RefusedError, UsageError
-from tokenwatt_site.method.search import (
-    Done,
-    Measured,
-    Probe,
-    bounds,
-    check_sweep,
-    next_probe,
-)
+from tokenwatt_site.method.ladder import bounds, check_sweep, next_probe
+from tokenwatt_site.method.probe import Done, Measured, Probe
 
 MEASUREMENT = SpecMeasurement(window_s=300, search_window_s=60, warmup_s=45, repeats=2)
 Server = Callable[[Probe], Measured]

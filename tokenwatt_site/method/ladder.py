@@ -8,60 +8,18 @@ between two questions, so that a run resumed or repeated asks for the same windo
 import math
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from tokenwatt_site.documents.spec import SpecMeasurement, SpecSweep
 from tokenwatt_site.errors import RefusedError, UsageError
+from tokenwatt_site.method.probe import Done, Measured, Probe
 from tokenwatt_site.method.window import MIN_REQUESTS, Phase, window_length_s
 from tokenwatt_site.units import fmt
-
-Word = Literal["met", "failed", "no_rate", "undecided"]
 
 MIN_CONFIRM_REQUESTS = 300
 MOST_CLIMBS = 100
 MOST_WINDOWS = 500
 """What a search may come to at worst: days. More is a slip in a knob."""
-
-
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """A window to measure."""
-
-    rate_rps: float
-    phase: Phase
-    window_s: float
-    """Its length, stretched already for at least ``min_requests`` requests."""
-    warmup_s: float
-    min_requests: int
-    index: int
-    """Its place in the history; names its random draws."""
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A window that was measured."""
-
-    probe: Probe
-    passed: bool
-    valid: bool
-    undecided: bool = False
-    """It held too few requests for a verdict; it has not passed then."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The answer of the search."""
-
-    word: Word
-    rate_rps: float | None
-    """The highest rate at which every confirm window passed; None where there is none."""
-    lo_rps: float | None
-    """The highest rate at which a window passed and none failed, there or below."""
-    hi_rps: float | None
-    """The lowest rate at which a window failed."""
-    text: str
-    invalid: bool = False
-    """The same window was invalid twice: the measurement says nothing."""
 
 
 class Bounds(NamedTuple):

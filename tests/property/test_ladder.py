@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tokenwatt_site.documents.spec import SpecMeasurement, SpecSweep
-from tokenwatt_site.method.search import Done, Measured, Probe, bounds, next_probe
+from tokenwatt_site.method.ladder import bounds, next_probe
+from tokenwatt_site.method.probe import Done, Measured, Probe
 
 SWEEPS = st.builds(
     SpecSweep,
