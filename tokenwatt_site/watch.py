@@ -64,8 +64,7 @@ class Watch:
 
     def _decided(self, traces: list[RequestTrace], now_s: float) -> bool:
         if self._open is None:
-            window = self._window
-            self._open = [t for t in traces if window.w0_s <= t.t_sched_s < window.w1_s]
+            self._open = [t for t in traces if self._window.holds(t)]
             self._allowed = OPEN_SHARE * len(self._open)
         self._open = still_open(
             self._open, self._window, self._spec.slo, now_s, ignore_eos=self._ignore_eos

@@ -150,6 +150,7 @@ class _Player:
             t_sched_s=due_s,
             input_tokens=self._schedule.input_tokens[index],
             output_tokens=self._schedule.output_tokens[index],
+            injected=index < self._schedule.injected,
         )
         self.played.traces.append(trace)
         stream = Stream(trace, request, self._dialect, self._asked, self._on_end)

@@ -47,6 +47,8 @@ def request_row(trace: RequestTrace, window: int, t0_s: float) -> dict[str, Any]
         row["answer_us"] = _us(trace.t_answer_s, t0_s)
     if trace.coalesced:
         row["coalesced"] = True
+    if trace.injected:
+        row["inj"] = True
     return row
 
 
@@ -62,6 +64,7 @@ def trace_of(row: dict[str, Any], t0_s: float = 0.0) -> RequestTrace:
         t_sched_s=t0_s + row["sched_us"] / 1e6,
         input_tokens=row["in"],
         output_tokens=row["out"],
+        injected=row.get("inj", False),
         t_send_s=None if row["send_us"] is None else t0_s + row["send_us"] / 1e6,
         events_s=stamps,
         event_tokens=row.get("tokens"),

@@ -21,6 +21,8 @@ class Schedule:
     output_tokens: "array[int]"
     seed: int
     rate_rps: float
+    injected: int = 0
+    """So many of the first requests stand for what a steady server would have in flight already."""
 
     def __len__(self) -> int:
         """Return the number of requests."""
@@ -28,7 +30,8 @@ class Schedule:
 
     def digest(self) -> str:
         """Return the SHA-256 of everything that is sent, equal on every machine."""
-        sha = hashlib.sha256(f"{self.seed}/{self.rate_rps!r}/".encode())
+        injected = f"{self.injected}/" if self.injected else ""
+        sha = hashlib.sha256(f"{self.seed}/{self.rate_rps!r}/{injected}".encode())
         for column in (self.arrival_s, self.input_tokens, self.output_tokens):
             sha.update(struct.pack(f"<{len(column)}{column.typecode}", *column))
         return sha.hexdigest()

@@ -74,8 +74,12 @@ def tpot_value_ms(trace: RequestTrace) -> float:
 
 
 def met(trace: RequestTrace, slo: Slo) -> bool:
-    """Tell whether a finished request kept both limits."""
-    return ttft_value_ms(trace) <= slo.ttft_p99_ms and tpot_value_ms(trace) <= slo.tpot_p99_ms
+    """Tell whether a finished request kept both limits.
+
+    An injected one has no arrival of its own: its TPOT decides.
+    """
+    in_time = trace.injected or ttft_value_ms(trace) <= slo.ttft_p99_ms
+    return in_time and tpot_value_ms(trace) <= slo.tpot_p99_ms
 
 
 def decided(trace: RequestTrace, slo: Slo, now_s: float, *, ignore_eos: bool = True) -> bool:

@@ -29,6 +29,8 @@ class RequestTrace:
     """Prompt tokens asked for by the schedule."""
     output_tokens: int
     """max_tokens asked for by the schedule."""
+    injected: bool = False
+    """Sent at the start of the load to stand for what was in flight before: in no cohort."""
     t_send_s: float | None = None
     """First byte written."""
     events_s: "array[float]" = field(default_factory=_stamps)

@@ -47,6 +47,10 @@ class Window:
         """Return the length in seconds."""
         return self.w1_s - self.w0_s
 
+    def holds(self, trace: RequestTrace) -> bool:
+        """Tell whether a request is of the cohort: scheduled in the window, not injected."""
+        return self.w0_s <= trace.t_sched_s < self.w1_s and not trace.injected
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:
@@ -161,8 +165,7 @@ def still_open(
     return [
         trace
         for trace in traces
-        if window.w0_s <= trace.t_sched_s < window.w1_s
-        and not decided(trace, slo, now_s, ignore_eos=ignore_eos)
+        if window.holds(trace) and not decided(trace, slo, now_s, ignore_eos=ignore_eos)
     ]
 
 
@@ -175,7 +178,7 @@ def judge(traces: Sequence[RequestTrace], window: Window, slo: Slo, now_s: float
         slo: the limits.
         now_s: when the load ended; what has no verdict by then is a miss.
     """
-    cohort = [t for t in traces if window.w0_s <= t.t_sched_s < window.w1_s]
+    cohort = [t for t in traces if window.holds(t)]
     finished = [t for t in cohort if t.outcome == "ok"]
     n = len(cohort)
     ttft_ms = array("d", sorted(map(ttft_value_ms, cohort)))

@@ -43,6 +43,7 @@ class Load:
     stop: Callable[[list[RequestTrace], float], bool] = lambda *_: False
     connector: Connector | None = None
     target: dict[str, Any] = field(default_factory=dict[str, Any])
+    injected: int = 0
     prompted: list[int] = field(default_factory=list[int])
 
     def __post_init__(self) -> None:
@@ -57,7 +58,7 @@ class Load:
         clock = VirtualClock()
         n = len(self.arrivals)
         schedule = Schedule(
-            array("d", self.arrivals), array("q", [4] * n), array("q", [8] * n), 0, 1
+            array("d", self.arrivals), array("q", [4] * n), array("q", [8] * n), 0, 1, self.injected
         )
         return await play(
             Target("http://server/v1", "completions", "m", **self.target),
@@ -85,6 +86,11 @@ def test_requests_go_out_at_their_absolute_times() -> None:
     assert sent == pytest.approx([1001.0, 1001.001, 1001.5, 1001.5, 1008.25])
     assert [seen.t_s for seen in load.server.seen] == pytest.approx(sent)
     assert [seen.body["prompt"] for seen in load.server.seen] == [[i] * 4 for i in range(5)]
+
+
+def test_the_first_requests_are_marked_as_injected() -> None:
+    played = Load(arrivals=[0.0, 0.0, 0.5], injected=2).run()
+    assert [trace.injected for trace in played.traces] == [True, True, False]
 
 
 def test_a_poisson_load_has_exact_latencies() -> None:

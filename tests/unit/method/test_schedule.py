@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 
 from tokenwatt_site.method.rng import derive_seed
 from tokenwatt_site.method.schedule import Schedule, poisson_schedule
@@ -62,3 +63,8 @@ def test_the_number_of_arrivals_is_left_to_chance() -> None:
 
 def test_no_arrivals_in_no_time() -> None:
     assert len(poisson_schedule(PLAIN, 10.0, 0.0, 1)) == 0
+
+
+def test_what_is_injected_is_part_of_the_digest() -> None:
+    plain = poisson_schedule(PLAIN, 5.0, 20.0, 1)
+    assert replace(plain, injected=2).digest() != plain.digest()

@@ -219,3 +219,22 @@ def test_an_event_without_a_token_lends_its_gap_to_the_next() -> None:
     gaps, by_token = gaps_ms([trace])
     assert by_token
     assert gaps == pytest.approx([100, 300])
+
+
+def test_injected_requests_are_in_no_cohort_but_their_tokens_count() -> None:
+    """They stand for what was in flight before: only their TPOT can be good or bad."""
+    good = replace(steady(100.0, ttft_s=5.0), injected=True)
+    slow = replace(steady(100.0, ttft_s=5.0, tpot_s=0.08), injected=True)
+    alone = judge(cohort(150), WINDOW, SLO, 130.0)
+    stats = judge(cohort(150, good, slow), WINDOW, SLO, 130.0)
+    assert (stats.counts, stats.ttft_ms, stats.tpot_ms) == (
+        alone.counts,
+        alone.ttft_ms,
+        alone.tpot_ms,
+    )
+    assert stats.output_tok_s == pytest.approx(alone.output_tok_s + 22 / 20)
+    assert stats.goodput_tok_s == pytest.approx(alone.goodput_tok_s + 11 / 20)
+    assert (
+        still_open([replace(request(100, outcome="running"), injected=True)], WINDOW, SLO, 100.0)
+        == []
+    )
