@@ -70,7 +70,7 @@ class SpecEngine(Strict):
     kernels: str = key("", phase="report")
     """Image and arguments that the engine was started with, for readers."""
     api: Literal["completions", "chat", "responses"] = key("completions", phase="load")
-    """The API dialect: completions takes token ids or text, chat takes messages."""
+    """The API dialect: completions takes token ids or text, chat and responses take text."""
     model: str = key("", phase="load")
     """The model's name in the API; empty takes the only model that the server lists."""
     ignore_eos: bool = key(default=True, phase="load")

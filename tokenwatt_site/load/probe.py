@@ -104,7 +104,8 @@ def _calibrate(
     sizes = (_FEW_WORDS, min(_MANY_WORDS, max(2 * _FEW_WORDS, (max_context or 4096) // 4)))
     for number, words in enumerate(sizes):
         text = random_text(words, rng(0, "calibration", number))
-        counts.append(_send(control, target, text, 1).trace.n_prompt)
+        # not fewer: some servers take no answer shorter than 16 tokens
+        counts.append(_send(control, target, text, _ANSWER_TOKENS).trace.n_prompt)
     few, many = counts
     if few is None or many is None or many <= few:
         notes.append("prompts are text of one word a token asked for: the server counts no prompt")

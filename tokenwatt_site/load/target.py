@@ -13,7 +13,10 @@ from tokenwatt_site.load.api import Prompt, dialect
 from tokenwatt_site.load.facts import ServerFacts
 from tokenwatt_site.method.outcome import Asked
 
-_OURS = ("model", "stream", "stream_options", "prompt", "messages", "max_tokens")
+_OURS = (
+    *("model", "stream", "stream_options", "prompt", "messages", "input"),
+    *("max_tokens", "max_completion_tokens", "max_output_tokens"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +93,12 @@ class Target:
 
     def body(self, prompt: Prompt, max_tokens: int) -> bytes:
         """Return the JSON body of one request; ``extra_body`` is merged last."""
+        spoken = dialect(self.api)
         fields: dict[str, Any] = {"model": self.model}
-        fields |= dialect(self.api).prompt_fields(prompt)
-        fields |= {"max_tokens": max_tokens, "stream": True}
+        fields |= spoken.prompt_fields(prompt)
+        fields |= {spoken.LENGTH: max_tokens, "stream": True}
         if self.ask_usage:
-            fields["stream_options"] = {"include_usage": True}
+            fields |= spoken.ASK_USAGE
         if self.ignore_eos:
             fields["ignore_eos"] = True
         return json.dumps(fields | dict(self.extra_body), separators=(",", ":")).encode()

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tokenwatt_site.documents.spec import Spec
-from tokenwatt_site.errors import RefusedError, ServerError, TokenwattError, UsageError
+from tokenwatt_site.errors import ServerError, TokenwattError, UsageError
 from tokenwatt_site.load.facts import UNCALIBRATED, ServerFacts
 from tokenwatt_site.load.preflight import preflight
 
@@ -380,7 +380,6 @@ def test_where_a_server_redirects_to_is_shown_in_one_plain_line() -> None:
 def test_what_the_spec_gets_wrong_is_said_before_anything_is_sent() -> None:
     server = Server()
     failure(UsageError, server, spec(extra_body={"max_tokens": 1}))
-    failure(RefusedError, server, spec(api="responses"))
     failure(UsageError, server, spec(api_key_env="MY_KEY"), environ={})
     assert server.requests == []
 

@@ -68,7 +68,11 @@ def test_extra_body_is_merged_last() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["model", "stream", "stream_options", "prompt", "messages", "max_tokens"]
+    "name",
+    [
+        *("model", "stream", "stream_options", "prompt", "messages", "input"),
+        *("max_tokens", "max_completion_tokens", "max_output_tokens"),
+    ],
 )
 def test_extra_body_replaces_nothing_that_the_measurement_sets(name: str) -> None:
     with pytest.raises(UsageError, match=f"extra_body can't replace '{name}'"):
@@ -102,9 +106,23 @@ def test_tools_are_asked_where_extra_body_offers_some() -> None:
     assert not Target.of(spec(), URL, ServerFacts("m")).asked.tools
 
 
-def test_a_dialect_not_spoken_is_refused_by_name() -> None:
-    with pytest.raises(RefusedError, match="responses"):
-        Target.of(spec(api="responses"), URL, ServerFacts("m"))
+def test_the_body_of_responses_asks_for_no_usage() -> None:
+    target = Target.of(spec(api="responses"), URL, ServerFacts("m"))
+    assert body(target) == {
+        "model": "m",
+        "input": "hi",
+        "max_output_tokens": 16,
+        "stream": True,
+        "ignore_eos": True,
+    }
+    assert target.head().startswith(b"POST /v1/responses HTTP/1.1\r\n")
+
+
+def test_responses_takes_no_token_ids() -> None:
+    target = Target.of(spec(api="responses"), URL, ServerFacts("m", ids_ok=False))
+    assert target.text_prompts
+    with pytest.raises(RefusedError, match="responses takes text"):
+        target.body([5, 6], 16)
 
 
 def test_the_head_has_the_key_and_ends_at_the_length() -> None:

@@ -16,6 +16,10 @@ class Dialect(Protocol):
 
     PATH: str
     """Path below the API's base URL."""
+    LENGTH: str
+    """Field of a request's body for the most tokens of the answer."""
+    ASK_USAGE: dict[str, Any]
+    """Fields that ask for usage in the stream; none where it comes unasked."""
 
     def prompt_fields(self, prompt: Prompt) -> dict[str, Any]:
         """Return the fields of a request's body that carry the prompt."""
@@ -33,8 +37,8 @@ class Dialect(Protocol):
 DIALECTS: dict[str, str] = {
     "completions": "tokenwatt_site.load.api.completions",
     "chat": "tokenwatt_site.load.api.chat",
+    "responses": "tokenwatt_site.load.api.responses",
 }
-_KNOWN = ("responses",)
 
 
 @cache
@@ -48,10 +52,7 @@ def dialect(name: str) -> Dialect:
         RefusedError: a dialect that this version doesn't speak.
     """
     if name not in DIALECTS:
-        known = " (known by name, not spoken yet)" if name in _KNOWN else ""
-        raise RefusedError(
-            f"engine.api {name!r}{known}", f"use one of: {', '.join(sorted(DIALECTS))}"
-        )
+        raise RefusedError(f"engine.api {name!r}", f"use one of: {', '.join(sorted(DIALECTS))}")
     module: Any = importlib.import_module(DIALECTS[name])
     spoken: Dialect = module
     return spoken

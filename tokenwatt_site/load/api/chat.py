@@ -8,6 +8,8 @@ from tokenwatt_site.load.api.chunk import Carried, is_dict, read_choices, read_e
 from tokenwatt_site.method.outcome import StreamFacts
 
 PATH = "/chat/completions"
+LENGTH = "max_tokens"
+ASK_USAGE: dict[str, Any] = {"stream_options": {"include_usage": True}}
 
 
 def prompt_fields(prompt: Prompt) -> dict[str, Any]:

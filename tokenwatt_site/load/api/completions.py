@@ -7,6 +7,8 @@ from tokenwatt_site.load.api.chunk import Carried, read_choices, read_event
 from tokenwatt_site.method.outcome import StreamFacts
 
 PATH = "/completions"
+LENGTH = "max_tokens"
+ASK_USAGE: dict[str, Any] = {"stream_options": {"include_usage": True}}
 
 
 def prompt_fields(prompt: Prompt) -> dict[str, Any]:
