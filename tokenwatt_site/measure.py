@@ -37,6 +37,7 @@ from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.load.target import Target, checked_extra
 from tokenwatt_site.method import prose
 from tokenwatt_site.method.assemble import Resolved
+from tokenwatt_site.method.draw import tail_s
 from tokenwatt_site.method.figures import MeasuredWindow
 from tokenwatt_site.method.ladder import bounds, check_sweep
 from tokenwatt_site.method.meters import meter_specs, primary_meter
@@ -47,7 +48,7 @@ from tokenwatt_site.method.workloads import workload_of
 from tokenwatt_site.power.meter import Meter
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.resources import resource
-from tokenwatt_site.session import LEAD_S, SETTLE_S, Session, Setup, tail_s
+from tokenwatt_site.session import LEAD_S, SETTLE_S, Session, Setup
 from tokenwatt_site.simulator.child import Child
 from tokenwatt_site.store import RunStore
 

@@ -14,6 +14,7 @@ from tokenwatt_site.load.facts import ServerFacts
 from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.method.assemble import Resolved
+from tokenwatt_site.method.draw import tail_s
 from tokenwatt_site.method.ladder import next_probe
 from tokenwatt_site.method.overrides import Meter
 from tokenwatt_site.method.probe import Done, Measured
@@ -25,7 +26,7 @@ from tokenwatt_site.method.step_model import StepModel
 from tokenwatt_site.method.virtual import trace
 from tokenwatt_site.method.window import Window, judge
 from tokenwatt_site.method.workloads import workload_of
-from tokenwatt_site.session import Session, Setup, tail_s
+from tokenwatt_site.session import Session, Setup
 from tokenwatt_site.simulator.app import App
 from tokenwatt_site.simulator.engine import Engine
 from tokenwatt_site.store import RunStore
@@ -127,8 +128,9 @@ def test_the_document_and_its_evidence_are_the_same_every_time(tmp_path: Path) -
 
 
 def _steady(run: Run) -> dict[str, Any]:
-    """Return a document without what is CPU time and not virtual."""
+    """Return a document without what is CPU time and not virtual, nor the file that holds it."""
     document = run.model_dump(mode="json")
+    document["evidence"] = [each for each in document["evidence"] if "events" not in each["path"]]
     config = document["configs"][0]
     for place in (config, *config["windows"], *config["sweep"]):
         place["client"]["cpu_share"] = 0

@@ -1,0 +1,124 @@
+"""The figures of one window, from the rows of its evidence and nothing else.
+
+The session computes them so when the window ends; ``verify`` and ``measure --resume`` compute them
+again from the files, and get the same to the last bit.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tokenwatt_site.documents.spec import Scope, Spec
+from tokenwatt_site.method.energy import energy_window
+from tokenwatt_site.method.evidence import sample_of, trace_of
+from tokenwatt_site.method.figures import MeasuredWindow, MeterWindow
+from tokenwatt_site.method.probe import Measured, Probe
+from tokenwatt_site.method.series import series
+from tokenwatt_site.method.window import Window, WindowStats, judge
+
+DRIFT_WARN_PCT = 1.0
+
+Rows = Iterable[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the client knows of a load that it played, beside its requests."""
+
+    started: str
+    """The wall clock's time, a label."""
+    end_us: int
+    """When the load ended, µs after its start."""
+    cpu_s: float
+    """CPU time of the client."""
+    loop_stall_max_s: float
+    clock_drift_pct: float
+    """How far the wall clock went from the monotonic one."""
+
+    @property
+    def end_s(self) -> float:
+        """Return when the load ended, s after its start."""
+        return self.end_us / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class MeterFacts:
+    """What a meter is."""
+
+    scope: Scope
+    devices: tuple[str, ...]
+    hz: float
+    """Samples a second that were asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a window came to."""
+
+    window: MeasuredWindow
+    measured: Measured
+    """What the search is told."""
+    series: dict[str, Any] | None
+    """``documents.run.Series``; only of windows that may be reported."""
+
+
+def account(
+    spec: Spec, probe: Probe, load: Load, requests: Rows, power: Sequence[tuple[MeterFacts, Rows]]
+) -> Account:
+    """Return a window's figures.
+
+    Args:
+        spec: what was asked.
+        probe: the window that was asked for.
+        load: what the client knows of its load.
+        requests: one row a request, in the order of the schedule.
+        power: each meter and its rows, the primary one first.
+    """
+    window = window_of(probe)
+    traces = [trace_of(row) for row in requests]
+    end_s = max(load.end_s, window.w1_s)
+    stats = judge(traces, window, spec.slo, end_s)
+    samples = [[sample_of(row) for row in rows] for _, rows in power]
+    meters = tuple(
+        MeterWindow(
+            meter.scope, energy_window(read, meter.devices, window.w0_s, window.w1_s, meter.hz)
+        )
+        for (meter, _), read in zip(power, samples, strict=True)
+    )
+    reasons = [*stats.reasons]
+    if abs(load.clock_drift_pct) > DRIFT_WARN_PCT:
+        reasons.append("CLOCK")
+    measured = MeasuredWindow(
+        window, stats, meters, _client(load, stats), load.started, not reasons, tuple(reasons)
+    )
+    devices = power[0][0].devices if power else ()
+    return Account(
+        measured,
+        Measured(probe, stats.passed, measured.valid, stats.undecided_n),
+        None
+        if window.phase == "search"
+        else series(window, traces, samples[0] if power else [], devices, end_s),
+    )
+
+
+def window_of(probe: Probe) -> Window:
+    """Return a probe's window on the clock of its load, whose start is 0."""
+    w0_s = float(probe.warmup_s)
+    return Window(
+        probe.index, probe.phase, probe.rate_rps, w0_s, w0_s + probe.window_s, probe.warmup_s
+    )
+
+
+def _client(load: Load, stats: WindowStats) -> dict[str, float | None]:
+    return {
+        "lag_p99_ms": _ms(stats.client.lag_p99_s),
+        "lag_max_ms": _ms(stats.client.lag_max_s),
+        "gap_cv": stats.client.gap_cv,
+        "cpu_share": load.cpu_s / max(load.end_s, 1e-6),
+        "loop_stall_max_ms": _ms(load.loop_stall_max_s),
+        "clock_drift_pct": load.clock_drift_pct,
+    }
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else max(0.0, 1000 * seconds)

@@ -1,0 +1,83 @@
+"""The lines of ``events.jsonl`` that figures are computed from, and back.
+
+``begin`` says what was asked and found before the first window, ``window`` which window was asked
+for, ``played`` what the client knows of its load beside the requests.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tokenwatt_site import __version__
+from tokenwatt_site.documents import doors
+from tokenwatt_site.documents.run import METHOD_VERSION, Hardware
+from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.method.account import Load, MeterFacts
+from tokenwatt_site.method.assemble import Resolved
+from tokenwatt_site.method.probe import Probe
+from tokenwatt_site.method.prose import Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """What stood before the first window."""
+
+    spec: Spec
+    resolved: Resolved
+    meters: tuple[MeterFacts, ...]
+    server: dict[str, Any]
+    """What decided the form of the requests."""
+    tool: str
+    method: str
+
+
+def begin_row(
+    spec: Spec, resolved: Resolved, meters: Sequence[MeterFacts], server: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the facts of ``begin``."""
+    facts = asdict(resolved) | {"hardware": resolved.hardware.model_dump(mode="json")}
+    return {
+        "tool": __version__,
+        "method": METHOD_VERSION,
+        "resolved": facts,
+        "meters": [asdict(meter) for meter in meters],
+        "server": dict(server),
+        "spec": doors.dump(spec),
+    }
+
+
+def begin_of(row: Mapping[str, Any]) -> Begin:
+    """Return what a ``begin`` line says."""
+    facts = dict(row["resolved"])
+    return Begin(
+        spec=doors.parse_spec(row["spec"]),
+        resolved=Resolved(
+            **facts
+            | {
+                "hardware": Hardware.model_validate(facts["hardware"]),
+                "origin": Origin(**facts["origin"]),
+                "notes": tuple(facts["notes"]),
+            }
+        ),
+        meters=tuple(
+            MeterFacts(each["scope"], tuple(each["devices"]), each["hz"]) for each in row["meters"]
+        ),
+        server=row["server"],
+        tool=row["tool"],
+        method=row["method"],
+    )
+
+
+def probe_row(probe: Probe) -> dict[str, Any]:
+    """Return the facts of ``window``: the probe, what isn't asked for left out."""
+    return {key: value for key, value in asdict(probe).items() if value is not None}
+
+
+def load_row(index: int, load: Load) -> dict[str, Any]:
+    """Return the facts of ``played``."""
+    return {"index": index, **asdict(load)}
+
+
+def load_of(row: Mapping[str, Any]) -> Load:
+    """Return what a ``played`` line says."""
+    return Load(**{name: row[name] for name in Load.__slots__})
