@@ -15,6 +15,10 @@ class Calibration:
         """Return how many words make about this many tokens, at least one."""
         return max(1, round((tokens - self.overhead_tokens) / self.tokens_per_word))
 
+    def more(self, tokens: int) -> int:
+        """Return how many words make about this many tokens of a prompt's text, maybe none."""
+        return round(tokens / self.tokens_per_word)
+
 
 UNCALIBRATED = Calibration(1.0, 0.0)
 

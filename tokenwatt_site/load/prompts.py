@@ -9,6 +9,7 @@ from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.load.api import Prompt
 from tokenwatt_site.load.facts import UNCALIBRATED, Calibration, ServerFacts
 from tokenwatt_site.method.rng import rng
+from tokenwatt_site.method.sharing import Shared
 
 _MARGIN_MOST = 2048
 _TEXT = (
@@ -54,6 +55,8 @@ class PromptMaker:
         self._calibration = calibration
         self._input_tokens: Sequence[int] = ()
         self._purpose = ""
+        self._shared: Shared | None = None
+        self._blocks = ""
 
     @classmethod
     def of(cls, spec: Spec, facts: ServerFacts) -> Self:
@@ -61,18 +64,45 @@ class PromptMaker:
         vocab_size = spec.model.vocab_size if facts.ids_ok else None
         return cls(spec.workload.seed, vocab_size, facts.calibration)
 
-    def begin(self, window: int, input_tokens: Sequence[int]) -> None:
-        """Start a window whose request i has a prompt of ``input_tokens[i]`` tokens."""
+    def begin(self, window: int, input_tokens: Sequence[int], shared: Shared | None = None) -> None:
+        """Start a window whose request i has a prompt of ``input_tokens[i]`` tokens.
+
+        Args:
+            window: the window's index; no other window has a prompt of this one.
+            input_tokens: prompt lengths.
+            shared: what the prompts have in common; None: nothing.
+        """
         self._purpose = f"prompts/{window}"
+        self._blocks = f"blocks/{window}"
         self._input_tokens = input_tokens
+        self._shared = shared
 
     def prompt(self, index: int) -> Prompt:
         """Return the prompt of a request of this window: the same one each time it is asked for."""
         tokens = self._input_tokens[index]
         draw = rng(self._seed, self._purpose, index)
+        if self._shared is not None:
+            return self._sharing(index, self._shared, draw)
         if self._vocab_size is None:
             return random_text(self._calibration.words(tokens), draw)
         return random_ids(tokens, self._vocab_size, draw)
+
+    def _sharing(self, index: int, shared: Shared, draw: Random) -> Prompt:
+        """Return a prompt that begins with blocks of its window and ends with tokens of its own."""
+        left, tokens = shared.tokens[index], self._input_tokens[index]
+        ids, words = list[int](), list[str]()
+        for block in shared.blocks[index]:
+            take = min(shared.block_tokens, left)
+            left -= take
+            same = rng(self._seed, self._blocks, block)
+            if self._vocab_size is None:
+                words += random_words(self._calibration.more(take), same)
+            else:
+                ids += random_ids(take, self._vocab_size, same)
+        if self._vocab_size is None:
+            own = max(1, self._calibration.words(tokens) - len(words))
+            return " ".join(words + random_words(own, draw))
+        return ids + random_ids(tokens - len(ids), self._vocab_size, draw)
 
 
 def random_ids(tokens: int, vocab_size: int, draw: Random) -> list[int]:
@@ -85,4 +115,9 @@ def random_ids(tokens: int, vocab_size: int, draw: Random) -> list[int]:
 
 def random_text(words: int, draw: Random) -> str:
     """Return random words. The first ones differ already, so that no prefix is in a cache."""
-    return " ".join(draw.choices(_WORDS, k=words))
+    return " ".join(random_words(words, draw))
+
+
+def random_words(words: int, draw: Random) -> list[str]:
+    """Return random words; more of the same draw begin with the same ones."""
+    return draw.choices(_WORDS, k=words)

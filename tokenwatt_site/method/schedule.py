@@ -5,9 +5,10 @@ import math
 import random
 import struct
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tokenwatt_site.method.rng import open_unit
+from tokenwatt_site.method.sharing import Shared
 from tokenwatt_site.method.workloads import Workload
 
 
@@ -23,6 +24,8 @@ class Schedule:
     rate_rps: float
     injected: int = 0
     """So many of the first requests stand for what a steady server would have in flight already."""
+    shared: Shared | None = None
+    """What the prompts have in common; None: nothing."""
 
     def __len__(self) -> int:
         """Return the number of requests."""
@@ -34,7 +37,24 @@ class Schedule:
         sha = hashlib.sha256(f"{self.seed}/{self.rate_rps!r}/{injected}".encode())
         for column in (self.arrival_s, self.input_tokens, self.output_tokens):
             sha.update(struct.pack(f"<{len(column)}{column.typecode}", *column))
+        if self.shared is not None:
+            sha.update(repr((self.shared.block_tokens, self.shared.blocks)).encode())
+            sha.update(repr(list(self.shared.tokens)).encode())
         return sha.hexdigest()
+
+    def stripe(self, number: int, of: int) -> "Schedule":
+        """Return the requests number, number + of, number + 2 of, …: one worker's share.
+
+        Its request j is request ``number + j * of`` of the whole.
+        """
+        return replace(
+            self,
+            arrival_s=self.arrival_s[number::of],
+            input_tokens=self.input_tokens[number::of],
+            output_tokens=self.output_tokens[number::of],
+            injected=len(range(number, self.injected, of)),
+            shared=self.shared and self.shared.stripe(number, of),
+        )
 
 
 def poisson_schedule(workload: Workload, rate_rps: float, horizon_s: float, seed: int) -> Schedule:
@@ -52,5 +72,6 @@ def poisson_schedule(workload: Workload, rate_rps: float, horizon_s: float, seed
         if at_s >= horizon_s:
             return Schedule(arrival_s, inputs, outputs, seed, rate_rps)
         arrival_s.append(at_s)
-        inputs.append(workload.input.draw(source))
-        outputs.append(workload.output.draw(source))
+        input_tokens, output_tokens = workload.draw(source)
+        inputs.append(input_tokens)
+        outputs.append(output_tokens)

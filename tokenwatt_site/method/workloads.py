@@ -2,19 +2,29 @@
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from statistics import NormalDist
-from typing import Protocol
+from typing import Literal, Protocol
 
-from tokenwatt_site.documents.spec import FixedLength, Length, SpecWorkload
-from tokenwatt_site.errors import RefusedError, UsageError
+from tokenwatt_site.documents.spec import (
+    EmpiricalLength,
+    FixedLength,
+    Length,
+    SharedShare,
+    SharedTokens,
+    SpecWorkload,
+)
+from tokenwatt_site.documents.tracefile import is_path
+from tokenwatt_site.errors import UsageError
+from tokenwatt_site.method.empirical import Empirical
+from tokenwatt_site.method.replay import Trace
 from tokenwatt_site.method.rng import open_unit
 
 _NORMAL = NormalDist()
 _Z90 = _NORMAL.inv_cdf(0.9)
 _CLAMP = 8
-_FILES = (".csv", ".json", ".jsonl", ".gz")
+Arrivals = Literal["poisson", "rescaled", "kept"]
 
 
 class LengthDist(Protocol):
@@ -96,11 +106,23 @@ class Lognormal:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """Prompt and answer lengths of a request, drawn independently."""
+    """What requests look like: their lengths, how they arrive, what their prompts share."""
 
     name: str
     input: LengthDist
     output: LengthDist
+    arrivals: Arrivals = "poisson"
+    trace: Trace | None = None
+    """Where the lengths are from; a request then has both of one recorded request."""
+    prefix: SharedTokens | SharedShare | None = None
+    """What all prompts of a window begin with."""
+
+    def draw(self, source: random.Random) -> tuple[int, int]:
+        """Return prompt and answer length of one request, in tokens."""
+        if self.trace is None:
+            return self.input.draw(source), self.output.draw(source)
+        row = int(open_unit(source) * len(self.trace))
+        return self.trace.input_tokens[row], self.trace.output_tokens[row]
 
     def mean_input(self) -> float:
         """Return the mean prompt length in tokens."""
@@ -124,53 +146,92 @@ WORKLOADS: dict[str, Workload] = {
 }
 
 
-def workload_of(spec: SpecWorkload) -> Workload:
+def workload_of(spec: SpecWorkload, trace: Trace | None = None) -> Workload:
     """Return the workload that the spec asks for.
 
+    Args:
+        spec: what is asked.
+        trace: the recorded trace that it names, read by ``documents.tracefile``.
+
     Raises:
-        UsageError: an unknown name, or lengths that don't define a workload.
-        RefusedError: a recorded trace by path.
+        UsageError: an unknown name, or keys that don't define a workload.
     """
     given = spec.input_tokens is not None or spec.output_tokens is not None
+    if spec.timestamps != "poisson" and not is_path(spec.trace):
+        raise UsageError(
+            f"spec field workload.timestamps is {spec.timestamps} and no recorded trace is named",
+            "set workload.trace to a trace file, or remove workload.timestamps",
+        )
     if spec.trace is not None:
         if given:
             raise UsageError(
                 f"spec field workload.trace is {spec.trace!r} and lengths are given too",
                 "set workload.trace to null to use input_tokens and output_tokens",
             )
-        return _named(spec.trace)
+        return _recorded(spec, trace) if is_path(spec.trace) else _named(spec)
     if spec.input_tokens is None or spec.output_tokens is None:
         raise UsageError(
             "spec field workload.trace is null and a length is missing",
-            "give workload.input_tokens and workload.output_tokens, each {fixed: n} or"
-            " {median: n, p90: n}",
+            "give workload.input_tokens and workload.output_tokens, each {fixed: n},"
+            " {median: n, p90: n} or {values: [n, …]}",
         )
     return Workload(
         "custom",
         _length(spec.input_tokens, "input_tokens"),
         _length(spec.output_tokens, "output_tokens"),
+        prefix=spec.shared_prefix,
     )
 
 
-def _named(name: str) -> Workload:
-    if name in WORKLOADS:
-        return WORKLOADS[name]
-    known = ", ".join(WORKLOADS)
-    if "/" in name or name.endswith(_FILES):
-        raise RefusedError(
-            f"workload.trace {name!r}: replaying a recorded trace is not in this version",
-            f"use one of {known}, or trace: null with input_tokens and output_tokens",
+def workload_of_trace(trace: Trace) -> Workload:
+    """Return the lengths of a recorded trace, drawn in pairs."""
+    words = f"{len(trace):,} recorded requests"
+    return Workload(
+        trace.name,
+        Empirical.of(trace.input_tokens, words=words),
+        Empirical.of(trace.output_tokens, words=words),
+        trace=trace,
+    )
+
+
+def _recorded(spec: SpecWorkload, trace: Trace | None) -> Workload:
+    if trace is None:
+        raise UsageError(
+            f"workload.trace {spec.trace!r} is a file, which isn't read here",
+            "measure with the spec, or name a workload",
         )
+    if spec.shared_prefix is not None and trace.blocks and spec.timestamps != "poisson":
+        raise UsageError(
+            f"spec field workload.shared_prefix is given and {trace.name} says itself what its"
+            " prompts share",
+            "remove workload.shared_prefix, or set workload.timestamps to poisson",
+        )
+    workload = workload_of_trace(trace)
+    return replace(workload, arrivals=spec.timestamps, prefix=spec.shared_prefix)
+
+
+def _named(spec: SpecWorkload) -> Workload:
+    name = spec.trace or ""
+    if name in WORKLOADS:
+        return replace(WORKLOADS[name], prefix=spec.shared_prefix)
     near = get_close_matches(name, WORKLOADS, 1)
     raise UsageError(
         f"unknown workload {name!r} in spec field workload.trace",
-        f"did you mean {near[0]}?" if near else f"known workloads: {known}",
+        f"did you mean {near[0]}?" if near else f"known workloads: {', '.join(WORKLOADS)}",
     )
 
 
 def _length(length: Length, field: str) -> LengthDist:
     if isinstance(length, FixedLength):
         return Fixed(length.fixed)
+    if isinstance(length, EmpiricalLength):
+        if length.weights is not None and len(length.weights) != len(length.values):
+            raise UsageError(
+                f"spec field workload.{field}: {len(length.weights)} weights for"
+                f" {len(length.values)} values",
+                "give as many weights as values, or none",
+            )
+        return Empirical.of(length.values, length.weights)
     top = math.floor(_CLAMP * length.median) if length.max is None else length.max
     if not length.median < length.p90:
         raise UsageError(

@@ -1,9 +1,18 @@
+from collections import Counter
 from typing import Any
 
 import pytest
 
-from tokenwatt_site.documents.spec import FixedLength, LognormalLength, SpecWorkload
-from tokenwatt_site.errors import RefusedError, UsageError
+from tokenwatt_site.documents.spec import (
+    EmpiricalLength,
+    FixedLength,
+    LognormalLength,
+    SpecWorkload,
+)
+from tokenwatt_site.documents.tracefile import TraceFile
+from tokenwatt_site.errors import UsageError
+from tokenwatt_site.method.empirical import Empirical
+from tokenwatt_site.method.replay import Trace, trace_of
 from tokenwatt_site.method.rng import rng
 from tokenwatt_site.method.workloads import WORKLOADS, Fixed, Lognormal, workload_of
 
@@ -74,6 +83,16 @@ FIXED = {"input_tokens": FixedLength(fixed=1), "output_tokens": FixedLength(fixe
         ({"trace": "chat-mix-v2"}, "did you mean chat-mix-v1?"),
         ({"trace": "what"}, "known workloads: chat-mix-v1"),
         ({"trace": "chat-mix-v1", **FIXED}, "set workload.trace to null"),
+        (
+            {
+                **FIXED,
+                "trace": None,
+                "input_tokens": EmpiricalLength(values=[1, 2], weights=[1.0]),
+            },
+            "workload.input_tokens: 1 weights for 2 values",
+        ),
+        ({"timestamps": "kept"}, "no recorded trace is named"),
+        ({"trace": "mine.csv", **FIXED}, "set workload.trace to null"),
         ({"trace": None}, "give workload.input_tokens and workload.output_tokens"),
         ({"trace": None, "input_tokens": FixedLength(fixed=1)}, "give workload.input_tokens"),
         (
@@ -88,7 +107,49 @@ def test_a_workload_that_means_nothing_is_a_usage_error(fields: dict[str, Any], 
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("trace", ["azure.csv", "traces/mooncake.jsonl", "folder/mine"])
-def test_replaying_a_file_is_refused_by_name(trace: str) -> None:
-    with pytest.raises(RefusedError, match="not in this version"):
-        workload_of(SpecWorkload(trace=trace))
+OWN = b"""{"t_s": 0, "input_tokens": 10, "output_tokens": 1}
+{"t_s": 1, "input_tokens": 20, "output_tokens": 2}
+{"t_s": 4, "input_tokens": 30, "output_tokens": 3}
+"""
+
+
+def recorded(name: str = "mine.jsonl", data: bytes = OWN) -> Trace:
+    trace = trace_of(TraceFile(name, data))
+    assert trace is not None
+    return trace
+
+
+def test_the_lengths_of_a_recorded_trace_are_drawn_in_pairs() -> None:
+    workload = workload_of(SpecWorkload(trace="mine.jsonl"), recorded())
+    source = rng(7, "lengths")
+    pairs = Counter(workload.draw(source) for _ in range(30_000))
+    assert set(pairs) == {(10, 1), (20, 2), (30, 3)}
+    assert min(pairs.values()) > 9_700
+    assert (workload.mean_input(), workload.mean_output()) == (20, 2)
+    assert workload.describe() == (
+        "mine.jsonl: median 20 · p90 30 (3 recorded requests) in,"
+        " median 2 · p90 3 (3 recorded requests) out"
+    )
+
+
+def test_a_trace_that_nobody_read_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="isn't read here"):
+        workload_of(SpecWorkload(trace="azure.csv"))
+
+
+def test_given_lengths_come_with_their_weights() -> None:
+    length = EmpiricalLength(values=[300, 100, 200], weights=[1, 2, 1.0])
+    spec = SpecWorkload(trace=None, input_tokens=length, output_tokens=FixedLength(fixed=1))
+    dist = workload_of(spec).input
+    counts = Counter(draws(dist))  # type: ignore[arg-type]
+    assert [counts[n] / 40_000 for n in (100, 200, 300)] == pytest.approx(
+        [0.5, 0.25, 0.25], abs=0.01
+    )
+    assert (dist.mean(), dist.most()) == (175, 300)
+    assert dist.describe() == "median 200 · p90 300 (3 given lengths)"
+
+
+def test_given_lengths_without_weights_are_drawn_alike() -> None:
+    dist = Empirical.of([1, 2, 2, 5])
+    assert [dist.quantile(q) for q in (0, 0.2, 0.3, 0.6, 0.8, 1)] == [1, 1, 2, 2, 5, 5]
+    assert dist.mean() == 2.5
