@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.traces import request
 from tokenwatt_site.documents.spec import SpecSlo
-from tokenwatt_site.method.slo import decided, met
+from tokenwatt_site.method.slo import decided, kept, tpot_value_ms, ttft_value_ms
 from tokenwatt_site.method.statistics import nearest_rank
 from tokenwatt_site.method.trace import RequestTrace
 from tokenwatt_site.method.window import Window, judge, still_open
@@ -120,4 +120,4 @@ def test_a_certain_miss_is_a_miss_however_the_request_goes_on(
         n_output=tokens + missing,
         outcome="ok",
     )
-    assert not met(finished, SLO)
+    assert not kept(finished, ttft_value_ms(finished), tpot_value_ms(finished), SLO)

@@ -2,12 +2,11 @@
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Self
 
-from tokenwatt_site.method.slo import Slo, met
 from tokenwatt_site.method.trace import RequestTrace
 
 
@@ -26,17 +25,28 @@ class Flow:
 
     @classmethod
     def of(
-        cls, traces: Sequence[RequestTrace], span_s: tuple[float, float], slo: Slo, now_s: float
+        cls,
+        traces: Sequence[RequestTrace],
+        span_s: tuple[float, float],
+        met: Callable[[RequestTrace], bool],
+        now_s: float,
     ) -> Self:
-        """Sum over all requests of the load; one still running at now_s is in flight until then."""
+        """Sum over all requests of the load; one still running at now_s is in flight until then.
+
+        Args:
+            traces: the requests.
+            span_s: start and end of the seconds that count.
+            met: tells whether a request kept both limits.
+            now_s: when the load ended.
+        """
         w0_s, w1_s = span_s
-        usual = _tokens_an_event(traces)
+        usual = tokens_an_event(traces)
         output = good = prompts = flight_s = 0.0
         for trace in traces:
             tokens = _tokens_inside(trace, w0_s, w1_s, usual)
             if tokens:
                 output += tokens
-                good += tokens if met(trace, slo) else 0
+                good += tokens if met(trace) else 0
                 prompts += prompt_tokens(trace) if trace.events_s[0] >= w0_s else 0
             if trace.t_send_s is not None:
                 end_s = now_s if trace.t_end_s is None else trace.t_end_s
@@ -85,7 +95,7 @@ def gap_cv(times_s: Iterable[float]) -> float | None:
     return math.sqrt(spread) / mean_s
 
 
-def _tokens_an_event(traces: Iterable[RequestTrace]) -> float:
+def tokens_an_event(traces: Iterable[RequestTrace]) -> float:
     """Return the mean tokens of an event of finished requests, a running one's best guess."""
     counted = [t for t in traces if t.n_output is not None and t.event_tokens is None]
     events = sum(len(t.events_s) for t in counted)

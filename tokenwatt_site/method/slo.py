@@ -73,13 +73,35 @@ def tpot_value_ms(trace: RequestTrace) -> float:
     return math.inf if seconds is None else 1000 * seconds
 
 
-def met(trace: RequestTrace, slo: Slo) -> bool:
-    """Tell whether a finished request kept both limits.
+def ttft_so_far_ms(trace: RequestTrace, now_s: float) -> float:
+    """Return TTFT as the search judges it, in ms: of a running request without a token, its age."""
+    if trace.outcome == "running" and not trace.events_s:
+        return 1000 * (now_s - trace.t_sched_s)
+    return ttft_value_ms(trace)
+
+
+def tpot_so_far_ms(trace: RequestTrace, an_event: float = 1.0) -> float:
+    """Return TPOT as the search judges it, in ms: of a running request, the mean up to now.
+
+    Args:
+        trace: the request.
+        an_event: tokens of an event, where its own events don't tell.
+    """
+    if trace.outcome != "running":
+        return tpot_value_ms(trace)
+    known = trace.event_tokens is not None
+    decoded = tokens_seen(trace) * (1.0 if known else an_event) - trace.n_first
+    if not trace.events_s or decoded <= 0:
+        return -math.inf
+    return 1000 * (trace.events_s[-1] - trace.events_s[0]) / decoded
+
+
+def kept(trace: RequestTrace, ttft_ms: float, tpot_ms: float, slo: Slo) -> bool:
+    """Tell whether a request with these latencies keeps both limits.
 
     An injected one has no arrival of its own: its TPOT decides.
     """
-    in_time = trace.injected or ttft_value_ms(trace) <= slo.ttft_p99_ms
-    return in_time and tpot_value_ms(trace) <= slo.tpot_p99_ms
+    return (trace.injected or ttft_ms <= slo.ttft_p99_ms) and tpot_ms <= slo.tpot_p99_ms
 
 
 def decided(trace: RequestTrace, slo: Slo, now_s: float, *, ignore_eos: bool = True) -> bool:

@@ -4,18 +4,20 @@ import math
 from array import array
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from tokenwatt_site.method.flow import Flow, gap_cv, gaps_ms, prompt_tokens
+from tokenwatt_site.method.flow import Flow, gap_cv, gaps_ms, prompt_tokens, tokens_an_event
 from tokenwatt_site.method.slo import (
     Slo,
     decided,
-    met,
+    kept,
     n_output,
     tokens_seen,
+    tpot_so_far_ms,
     tpot_value_ms,
+    ttft_so_far_ms,
     ttft_value_ms,
 )
 from tokenwatt_site.method.statistics import nearest_rank
@@ -41,6 +43,16 @@ class Window:
     w0_s: float
     w1_s: float
     warmup_s: float
+    tail_s: float | None = None
+    """So long after the window the load ended, and what had no verdict is judged by what it had
+    so far; None: the load went on for the verdicts, and what still had none is a miss."""
+    aborted: bool = False
+    """Given up at w1_s, before its time: no pass, and judged by what there was."""
+
+    @property
+    def early(self) -> bool:
+        """Tell whether unfinished requests are judged by what they had so far."""
+        return self.tail_s is not None or self.aborted
 
     @property
     def length_s(self) -> float:
@@ -172,27 +184,37 @@ def still_open(
 def judge(traces: Sequence[RequestTrace], window: Window, slo: Slo, now_s: float) -> WindowStats:
     """Return the final account of a window.
 
+    What has no verdict by the end of the load is a miss; in a window that ended early (a short
+    tail, or given up) it is judged by its age, or by its mean time per token so far.
+
     Args:
         traces: every request of the load, those of the warm-up and after the window included.
         window: which seconds count.
         slo: the limits.
-        now_s: when the load ended; what has no verdict by then is a miss.
+        now_s: when the load ended.
     """
     cohort = [t for t in traces if window.holds(t)]
     finished = [t for t in cohort if t.outcome == "ok"]
     n = len(cohort)
-    ttft_ms = array("d", sorted(map(ttft_value_ms, cohort)))
-    tpot_ms = array("d", sorted(map(tpot_value_ms, cohort)))
+    ttft_of, tpot_of = _rules(traces, window, now_s)
+    ttft_ms = array("d", sorted(map(ttft_of, cohort)))
+    tpot_ms = array("d", sorted(map(tpot_of, cohort)))
     tally = _tally(cohort, _over(ttft_ms, slo.ttft_p99_ms), _over(tpot_ms, slo.tpot_p99_ms))
-    kept = sum(met(t, slo) for t in finished)
-    flow = Flow.of(traces, (window.w0_s, window.w1_s), slo, now_s)
+
+    def met(trace: RequestTrace) -> bool:
+        return kept(trace, ttft_of(trace), tpot_of(trace), slo)
+
+    good = sum(map(met, cohort))
+    flow = Flow.of(traces, (window.w0_s, window.w1_s), met, now_s)
     client = ClientFacts.of(cohort, finished, now_s)
     reasons = _invalid(traces, window, slo, client)
     itl_ms, itl_by_token = gaps_ms(finished)
     return WindowStats(
         window=window,
         counts=tally,
-        passed=n >= MIN_REQUESTS and 100 * max(tally.miss_ttft, tally.miss_tpot) <= n,
+        passed=n >= MIN_REQUESTS
+        and 100 * max(tally.miss_ttft, tally.miss_tpot) <= n
+        and not window.aborted,
         undecided_n=n < MIN_REQUESTS,
         valid=not reasons,
         reasons=reasons,
@@ -204,13 +226,26 @@ def judge(traces: Sequence[RequestTrace], window: Window, slo: Slo, now_s: float
         output_tok_s=flow.output_tok_s,
         input_tok_s=flow.input_tok_s,
         goodput_tok_s=flow.goodput_tok_s,
-        goodput_rps=kept / window.length_s,
-        slo_attainment_pct=_pct(kept, n),
+        goodput_rps=good / window.length_s,
+        slo_attainment_pct=_pct(good, n),
         mean_concurrency=flow.mean_concurrency,
         client=client,
         n_source=_worst_source(finished),
         mean_input_tokens=_mean([prompt_tokens(t) for t in finished]),
         mean_output_tokens=_mean([n_output(t) for t in finished]),
+    )
+
+
+def _rules(
+    traces: Sequence[RequestTrace], window: Window, now_s: float
+) -> tuple[Callable[[RequestTrace], float], Callable[[RequestTrace], float]]:
+    """Return how a request's TTFT and TPOT are taken, ms."""
+    if not window.early:
+        return ttft_value_ms, tpot_value_ms
+    an_event = tokens_an_event(traces)
+    return (
+        lambda trace: ttft_so_far_ms(trace, now_s),
+        lambda trace: tpot_so_far_ms(trace, an_event),
     )
 
 

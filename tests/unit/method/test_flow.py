@@ -5,13 +5,19 @@ import pytest
 from tests.support.traces import request, steady
 from tokenwatt_site.documents.spec import SpecSlo
 from tokenwatt_site.method.flow import Flow, gap_cv, gaps_ms
+from tokenwatt_site.method.slo import kept, tpot_value_ms, ttft_value_ms
+from tokenwatt_site.method.trace import RequestTrace
 
 SLO = SpecSlo(ttft_p99_ms=1000, tpot_p99_ms=50)
 SPAN = (10.0, 20.0)
 
 
-def flow(*traces: object, now_s: float = 30.0) -> Flow:
-    return Flow.of(list(traces), SPAN, SLO, now_s)  # type: ignore[arg-type]
+def met(trace: RequestTrace) -> bool:
+    return kept(trace, ttft_value_ms(trace), tpot_value_ms(trace), SLO)
+
+
+def flow(*traces: RequestTrace, now_s: float = 30.0) -> Flow:
+    return Flow.of(traces, SPAN, met, now_s)
 
 
 def test_tokens_count_where_they_come_not_where_their_request_was_scheduled() -> None:

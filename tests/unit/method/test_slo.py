@@ -6,12 +6,14 @@ from tests.support.traces import request, steady
 from tokenwatt_site.documents.spec import SpecSlo
 from tokenwatt_site.method.slo import (
     decided,
-    met,
+    kept,
     n_output,
     tokens_seen,
     tpot_s,
+    tpot_so_far_ms,
     tpot_value_ms,
     ttft_s,
+    ttft_so_far_ms,
     ttft_value_ms,
 )
 from tokenwatt_site.method.trace import RequestTrace
@@ -62,7 +64,7 @@ def one_token() -> RequestTrace:
 
 
 @pytest.mark.parametrize(
-    "trace, ttft_ms, tpot_ms, kept",
+    "trace, ttft_ms, tpot_ms, good",
     [
         (steady(0, 0.2, 0.02), 200, 20, True),
         (steady(0, 1.0, 0.04, n=2), 1000, 40, True),
@@ -77,11 +79,11 @@ def one_token() -> RequestTrace:
     ],
 )
 def test_what_a_request_is_worth(
-    trace: RequestTrace, ttft_ms: float, tpot_ms: float, *, kept: bool
+    trace: RequestTrace, ttft_ms: float, tpot_ms: float, *, good: bool
 ) -> None:
     assert ttft_value_ms(trace) == pytest.approx(ttft_ms)
     assert tpot_value_ms(trace) == pytest.approx(tpot_ms)
-    assert met(trace, SLO) is kept
+    assert kept(trace, ttft_value_ms(trace), tpot_value_ms(trace), SLO) is good
 
 
 @pytest.mark.parametrize("outcome", ["ok", "failed"])
@@ -134,3 +136,23 @@ def test_an_answer_that_has_all_its_tokens_waits_for_its_end_without_losing(
 
 def test_an_answer_of_one_token_can_not_lose_on_tpot() -> None:
     assert not decided(request(0, [0.5], outcome="running", asked=1), SLO, 50.0)
+
+
+def test_a_running_request_is_worth_what_it_had_so_far() -> None:
+    waiting = request(10, outcome="running")
+    assert (ttft_so_far_ms(waiting, 10.7), tpot_so_far_ms(waiting)) == (
+        pytest.approx(700),
+        -math.inf,
+    )
+    decoding = request(10, [10.2, 10.23, 10.26], outcome="running", asked=100)
+    assert ttft_so_far_ms(decoding, 12) == pytest.approx(200)
+    assert tpot_so_far_ms(decoding) == pytest.approx(30)
+    assert tpot_so_far_ms(decoding, an_event=2.0) == pytest.approx(60 / 5)
+    decoding.event_tokens = [1, 2, 2]
+    assert tpot_so_far_ms(decoding, an_event=2.0) == pytest.approx(60 / 4)
+
+
+def test_what_has_ended_is_worth_the_same_at_any_time() -> None:
+    for trace in (steady(0, 0.2, 0.06), request(0, [0.2], outcome="failed"), one_token()):
+        assert ttft_so_far_ms(trace, 9) == ttft_value_ms(trace)
+        assert tpot_so_far_ms(trace) == tpot_value_ms(trace)

@@ -238,3 +238,18 @@ def test_injected_requests_are_in_no_cohort_but_their_tokens_count() -> None:
         still_open([replace(request(100, outcome="running"), injected=True)], WINDOW, SLO, 100.0)
         == []
     )
+
+
+def test_a_short_tail_judges_the_unfinished_by_what_they_had() -> None:
+    fine = request(119.0, [119.1, 119.13], outcome="running", asked=500)
+    slow = request(119.0, [119.1, 119.2], outcome="running", asked=500)
+    waits = request(118.8, outcome="running", asked=500)
+    stats = judge(cohort(150, fine, slow, waits), replace(WINDOW, tail_s=0.0), SLO, 120.0)
+    assert (stats.counts.miss_ttft, stats.counts.miss_tpot, stats.counts.unfinished) == (1, 1, 3)
+    assert stats.goodput_rps == pytest.approx(151 / 20)
+    assert judge(cohort(150, fine, slow, waits), WINDOW, SLO, 120.0).counts.miss_tpot == 3
+
+
+def test_a_window_that_was_given_up_passes_in_no_case() -> None:
+    stats = judge(cohort(150), replace(WINDOW, aborted=True), SLO, 120.0)
+    assert (stats.counts.miss_ttft, stats.passed) == (0, False)
