@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from tests.support.virtual_loop import VirtualClock, run_virtual
+from tokenwatt_site.load.alarm import Alarms
 from tokenwatt_site.load.clock import RealClock
 from tokenwatt_site.load.loop import new_loop
 
@@ -25,8 +26,13 @@ async def wait_and_count(ahead_s: float) -> tuple[float, int]:
     return early_s, counted[0]
 
 
-@pytest.mark.parametrize("ahead_s", [-1.0, 0.0, 0.0005, 0.005])
-def test_a_wait_never_ends_early_and_lets_others_run(ahead_s: float) -> None:
+@pytest.mark.parametrize("alarms", [True, False])
+@pytest.mark.parametrize("ahead_s", [-1.0, 0.0, 0.0002, 0.0005, 0.005])
+def test_a_wait_never_ends_early_and_lets_others_run(
+    ahead_s: float, monkeypatch: pytest.MonkeyPatch, *, alarms: bool
+) -> None:
+    if not alarms:
+        monkeypatch.setattr(Alarms, "available", lambda: False)
     with asyncio.Runner(loop_factory=new_loop) as runner:
         early_s, others = runner.run(wait_and_count(ahead_s))
     assert early_s <= 0
