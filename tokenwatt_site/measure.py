@@ -35,6 +35,7 @@ from tokenwatt_site.load.loop import new_loop
 from tokenwatt_site.load.preflight import preflight
 from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.load.target import Target, checked_extra
+from tokenwatt_site.load.workers import workers_for
 from tokenwatt_site.method import prose
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.draw import tail_s
@@ -275,6 +276,7 @@ def _setup(
         samplers=samplers,
         store=store,
         tell=tell,
+        workers=workers_for,
     )
 
 

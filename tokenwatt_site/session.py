@@ -15,9 +15,10 @@ from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.errors import ServerError
 from tokenwatt_site.load.clock import Clock
 from tokenwatt_site.load.connector import Connector
-from tokenwatt_site.load.player import Played, play
+from tokenwatt_site.load.player import Played
 from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.load.target import Target
+from tokenwatt_site.load.workers import Playing, staged
 from tokenwatt_site.method.account import Account, Load, MeterFacts, account
 from tokenwatt_site.method.assemble import Resolved, assemble
 from tokenwatt_site.method.draw import draw, schedule_row
@@ -26,6 +27,7 @@ from tokenwatt_site.method.evidence import power_row, request_row
 from tokenwatt_site.method.figures import MeasuredWindow, window_record
 from tokenwatt_site.method.ladder import next_probe
 from tokenwatt_site.method.probe import Done, Measured, Probe
+from tokenwatt_site.method.schedule import Schedule
 from tokenwatt_site.method.window import Tally, Window
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.store import RunStore
@@ -53,6 +55,8 @@ class Setup:
     store: RunStore
     tell: Callable[[dict[str, Any]], None]
     settle_s: float = SETTLE_S
+    workers: Callable[[Schedule], int] = lambda _: 1
+    """Over how many processes a load is played."""
 
 
 @dataclass(slots=True)
@@ -99,6 +103,26 @@ class Session:
         schedule = draw(self.spec, probe)
         self.setup.store.append("schedule.jsonl", [schedule_row(self.spec, probe, schedule)])
         self.setup.prompts.begin(probe.index, schedule.input_tokens)
+        async with staged(
+            self.setup.target,
+            schedule,
+            self.setup.prompts.prompt,
+            self.setup.clock,
+            self.setup.connect,
+            self.setup.workers(schedule),
+        ) as playing:
+            played, load = await self._play(probe, playing)
+        accounted = self._account(probe, played, load)
+        self._keep(accounted)
+        if _gone(accounted.window.stats.counts):
+            raise ServerError(
+                f"no request of window {probe.index} reached the server: it has stopped, "
+                "or refuses connections",
+                "start it again and measure anew",
+            )
+
+    async def _play(self, probe: Probe, playing: Playing) -> tuple[Played, Load]:
+        """Play one window from half a second on, and pause."""
         started, wall_s = self.stamp(), self.setup.wall()
         begin_s = self.setup.clock.now()
         t0_s = begin_s + LEAD_S
@@ -115,35 +139,19 @@ class Session:
             exact_prompts=not self.setup.target.text_prompts,
             ignore_eos=self.setup.target.asked.ignore_eos,
         )
-        played = await play(
-            self.setup.target,
-            schedule,
-            self.setup.prompts.prompt,
-            self.setup.clock,
-            self.setup.connect,
-            watch,
-            t0_s,
-        )
+        played = await playing(watch, t0_s)
         await self.setup.clock.sleep_until(window.w1_s)  # all may be answered before
         drift_pct = self._drift_pct(wall_s, begin_s)
         for reason, words in played.messages.items():
             self.setup.tell({"event": "note", "about": f"failed ({reason})", "text": words})
         await asyncio.sleep(self._settle_s())
-        load = Load(
+        return played, Load(
             started,
             round((played.t_end_s - t0_s) * 1e6),
             played.cpu_s,
             played.loop_stall_max_s,
             drift_pct,
         )
-        accounted = self._account(probe, played, load)
-        self._keep(accounted)
-        if _gone(accounted.window.stats.counts):
-            raise ServerError(
-                f"no request of window {window.index} reached the server: it has stopped, "
-                "or refuses connections",
-                "start it again and measure anew",
-            )
 
     def _account(self, probe: Probe, played: Played, load: Load) -> Account:
         """Write the window's evidence, and compute its figures from what was written."""
