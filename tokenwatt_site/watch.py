@@ -7,6 +7,8 @@ from typing import Any
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.errors import ServerError
 from tokenwatt_site.method.figures import percentile
+from tokenwatt_site.method.probe import Cut
+from tokenwatt_site.method.records import Misses
 from tokenwatt_site.method.slo import tpot_value_ms, ttft_value_ms
 from tokenwatt_site.method.trace import RequestTrace
 from tokenwatt_site.method.window import Window, still_open
@@ -23,6 +25,7 @@ FIRST_ANSWERS = 20
 """Answers whose counted prompt is compared with the asked one."""
 PROMPT_OFF = 0.01
 SHOW_S = 0.5
+CUT_EVERY_S = 10.0
 
 
 class Watch:
@@ -37,13 +40,19 @@ class Watch:
         *,
         exact_prompts: bool,
         ignore_eos: bool,
+        cut: Cut | None = None,
     ) -> None:
+        self.aborted = False
+        """The window was given up by its cut."""
         self._spec = spec
         self._window = window
         self._tell = tell
         self._samplers = samplers
         self._verify = exact_prompts
         self._ignore_eos = ignore_eos
+        self._cut = cut
+        self._cut_s = window.w0_s + CUT_EVERY_S
+        self._misses = Misses(window, spec.slo, ignore_eos=ignore_eos)
         self._open: list[RequestTrace] | None = None
         self._allowed = 0.0
         self._shown_s = 0.0
@@ -60,7 +69,17 @@ class Watch:
         if self._verify:
             self._check_prompts(traces)
         self._show(traces, now_s)
-        return now_s >= self._window.w1_s and self._decided(traces, now_s)
+        if now_s < self._window.w1_s:
+            self.aborted = self._given_up(traces, now_s)
+            return self.aborted
+        return self._decided(traces, now_s)
+
+    def _given_up(self, traces: list[RequestTrace], now_s: float) -> bool:
+        """Ask the cut, every ten seconds of the window."""
+        if self._cut is None or now_s < self._cut_s:
+            return False
+        self._cut_s += CUT_EVERY_S
+        return self._cut.hit(*self._misses.look(traces, now_s))
 
     def _decided(self, traces: list[RequestTrace], now_s: float) -> bool:
         if self._open is None:
@@ -70,6 +89,9 @@ class Watch:
             self._open, self._window, self._spec.slo, now_s, ignore_eos=self._ignore_eos
         )
         late_s = now_s - self._window.w1_s
+        tail_s = self._window.tail_s
+        if tail_s is not None:
+            return late_s >= tail_s or not self._open
         allowed = self._allowed if late_s >= PATIENCE_S else 0
         return len(self._open) <= allowed or late_s >= self._spec.measurement.request_timeout_s
 

@@ -1,5 +1,6 @@
 """What a window is watched for while it plays."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from tests.support.traces import request, steady
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.errors import ServerError
+from tokenwatt_site.method.probe import Cut
 from tokenwatt_site.method.trace import RequestTrace
 from tokenwatt_site.method.window import Window
 from tokenwatt_site.watch import Watch
@@ -22,9 +24,15 @@ SPEC = Spec.model_validate(
 WINDOW = Window(0, "search", 10.0, 2.0, 12.0, 2.0)
 
 
-def watch(told: list[dict[str, Any]] | None = None, *, exact: bool = False) -> Watch:
+def watch(
+    told: list[dict[str, Any]] | None = None,
+    *,
+    exact: bool = False,
+    window: Window = WINDOW,
+    cut: Cut | None = None,
+) -> Watch:
     shown = [] if told is None else told
-    return Watch(SPEC, WINDOW, shown.append, [], exact_prompts=exact, ignore_eos=True)
+    return Watch(SPEC, window, shown.append, [], exact_prompts=exact, ignore_eos=True, cut=cut)
 
 
 def cohort(open_ones: int) -> list[RequestTrace]:
@@ -50,6 +58,34 @@ def cohort(open_ones: int) -> list[RequestTrace]:
 )
 def test_a_window_ends_with_its_verdicts(now_s: float, open_ones: int, *, ends: bool) -> None:
     assert watch()(cohort(open_ones), now_s) is ends
+
+
+@pytest.mark.parametrize(
+    "now_s,open_ones,ends",
+    [(12.05, 0, True), (12.05, 1, False), (16.9, 40, False), (17.0, 40, True)],
+)
+def test_a_short_tail_is_waited_for_and_no_longer(
+    now_s: float, open_ones: int, *, ends: bool
+) -> None:
+    assert watch(window=replace(WINDOW, tail_s=5.0))(cohort(open_ones), now_s) is ends
+
+
+def test_a_window_is_given_up_when_its_cut_says_so() -> None:
+    long = replace(WINDOW, w1_s=62.0)
+    late = [steady(2 + i / 20, ttft_s=3.0) for i in range(200)]
+    watching = watch(window=long, cut=Cut(over=30))
+    assert watching(late[:20], 11.9) is False
+    assert watching(late[:30], 12.0) is False  # ten seconds of the window: not more than 30 misses
+    assert watching(late, 21.9) is False  # nobody asks before the next ten seconds are over
+    assert not watching.aborted
+    assert watching(late, 22.0) is True
+    assert watching.aborted
+
+
+def test_a_window_that_has_run_is_not_given_up_any_more() -> None:
+    watching = watch(cut=Cut(over=0))
+    assert watching([steady(2 + i / 20, ttft_s=3.0) for i in range(200)], 30.0) is True
+    assert not watching.aborted
 
 
 def test_what_is_certain_to_miss_is_not_waited_for() -> None:
