@@ -18,6 +18,7 @@ from tokenwatt_site import accelerators, power
 from tokenwatt_site.documents.hardware import known_hardware
 from tokenwatt_site.documents.run import Hardware, Run
 from tokenwatt_site.documents.spec import SimulatorOptions, Spec, SpecPower
+from tokenwatt_site.documents.tracefile import read_trace
 from tokenwatt_site.errors import (
     Interrupted,
     InvalidMeasurement,
@@ -44,6 +45,8 @@ from tokenwatt_site.method.ladder import bounds, check_sweep
 from tokenwatt_site.method.meters import meter_specs, primary_meter
 from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.profiles import shape_of
+from tokenwatt_site.method.recorded import with_recorded_rate
+from tokenwatt_site.method.replay import Trace, trace_of
 from tokenwatt_site.method.secrecy import refuse_secrets
 from tokenwatt_site.method.workloads import workload_of
 from tokenwatt_site.power.meter import Meter
@@ -92,11 +95,13 @@ def plan(spec: Spec, options: Options) -> dict[str, Any]:
         UsageError: the spec asks for what can't be, or for what this version refuses.
     """
     _refuse(spec)
+    trace = _trace(spec, options)
+    spec = with_recorded_rate(spec, trace)
     address = None if spec.engine.endpoint == SIMULATOR else Address.of(spec.engine.endpoint)
-    workload = workload_of(spec.workload)
+    workload = workload_of(spec.workload, trace)
     meter = primary_meter(spec)
     settle_s = max(SETTLE_S, 2 / meter.sampling_hz if meter else 0.0)
-    cost = bounds(spec.sweep, spec.measurement, tail_s(spec) + LEAD_S + settle_s)
+    cost = bounds(spec.sweep, spec.measurement, tail_s(spec, trace) + LEAD_S + settle_s)
     folder = options.out.with_suffix("")
     names = [
         "schedule.jsonl",
@@ -133,16 +138,19 @@ def measure(spec: Spec, options: Options, tell: Tell) -> Result:
         Interrupted: Ctrl-C; the draft is saved.
     """
     _refuse(spec)
+    trace = _trace(spec, options)
+    spec = with_recorded_rate(spec, trace)
     raise_descriptors(spec.measurement.max_concurrency)
     with ExitStack() as stack:
         # the files first: a place that can't be written costs no server time
         store = RunStore(options.out, force=options.force)
         url = _server(spec, stack)
-        facts = preflight(spec, url)
+        facts = preflight(spec, url, trace=trace)
         _note(tell, facts)
         hardware = _hardware(spec, url)
         samplers = _meters(spec, hardware, url, stack)
         setup = _setup(spec, options, (url, facts, hardware, samplers), store, tell)
+        setup.trace = trace
         session = Session(spec, setup)
         _play(session, options.out)
     assert session.done is not None  # noqa: S101 - the search has answered
@@ -190,6 +198,11 @@ def _refuse(spec: Spec) -> None:
             "engine.simulator is given and engine.endpoint isn't `simulator:`",
             "set engine.endpoint to `simulator:`, or remove engine.simulator",
         )
+
+
+def _trace(spec: Spec, options: Options) -> Trace | None:
+    """Read the recorded trace that the spec names by its path from the spec's folder."""
+    return trace_of(read_trace(spec.workload.trace, options.spec_file.parent))
 
 
 def _server(spec: Spec, stack: ExitStack) -> str:

@@ -27,6 +27,7 @@ from tokenwatt_site.method.evidence import power_row, request_row
 from tokenwatt_site.method.figures import MeasuredWindow, window_record
 from tokenwatt_site.method.ladder import next_probe
 from tokenwatt_site.method.probe import Done, Measured, Probe
+from tokenwatt_site.method.replay import Trace, trace_rows
 from tokenwatt_site.method.schedule import Schedule
 from tokenwatt_site.method.window import Tally, Window
 from tokenwatt_site.power.sampler import Sampler
@@ -55,6 +56,8 @@ class Setup:
     store: RunStore
     tell: Callable[[dict[str, Any]], None]
     settle_s: float = SETTLE_S
+    trace: Trace | None = None
+    """The recorded trace that the spec names."""
     workers: Callable[[Schedule], int] = lambda _: 1
     """Over how many processes a load is played."""
 
@@ -77,6 +80,8 @@ class Session:
         """Measure until the search is done; return the document, which is saved too."""
         setup = self.setup
         setup.store.begin()
+        if setup.trace is not None:
+            setup.store.append("trace.jsonl.gz", trace_rows(setup.trace))
         self._event("begin", **begin_row(self.spec, setup.resolved, self._meters(), {}))
         self.save()
         try:
@@ -100,9 +105,10 @@ class Session:
 
     async def measure(self, probe: Probe) -> None:
         """Play one window, judge it, append its evidence and remember its verdict."""
-        schedule = draw(self.spec, probe)
-        self.setup.store.append("schedule.jsonl", [schedule_row(self.spec, probe, schedule)])
-        self.setup.prompts.begin(probe.index, schedule.input_tokens)
+        schedule = draw(self.spec, probe, self.setup.trace)
+        row = schedule_row(self.spec, probe, schedule, self.setup.trace)
+        self.setup.store.append("schedule.jsonl", [row])
+        self.setup.prompts.begin(probe.index, schedule.input_tokens, schedule.shared)
         async with staged(
             self.setup.target,
             schedule,
@@ -112,6 +118,8 @@ class Session:
             self.setup.workers(schedule),
         ) as playing:
             played, load = await self._play(probe, playing)
+        if schedule.shared is not None:
+            schedule.shared.mark(played.traces)
         accounted = self._account(probe, played, load)
         self._keep(accounted)
         if _gone(accounted.window.stats.counts):
@@ -211,7 +219,8 @@ class Session:
     def document(self) -> Run:
         """Return the document of what was measured so far."""
         closing = (self._at, self.setup.store.evidence(), self._series)
-        return assemble(self.spec, self.setup.resolved, self.windows, self.done, closing)
+        setup = self.setup
+        return assemble(self.spec, setup.resolved, self.windows, self.done, closing, setup.trace)
 
     def save(self) -> None:
         """Write the document as it stands."""

@@ -93,7 +93,7 @@ def test_a_plan_knows_this_machine(endpoint: str, *, loopback: bool) -> None:
         ({"engine": {"endpoint": "http://u:p@127.0.0.1/v1"}}, UsageError, "engine.endpoint"),
         ({"engine": {"endpoint": "ftp://127.0.0.1/v1"}}, UsageError, "engine.endpoint"),
         ({"workload": {"trace": "chat-mix-v2"}}, UsageError, "chat-mix-v1"),
-        ({"workload": {"trace": "/data/azure.csv"}}, RefusedError, "recorded trace"),
+        ({"workload": {"trace": "/data/azure.csv"}}, RefusedError, "leaves the spec's folder"),
         (
             {"engine": {"endpoint": "simulator:", "simulator": {"profile": "nope"}}},
             UsageError,

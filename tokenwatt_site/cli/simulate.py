@@ -155,6 +155,8 @@ def _plain(value: float | None) -> str:
 
 def _truth(spec_file: Path, seeds: int, requests: int, *, as_json: bool) -> None:
     from tokenwatt_site.documents.doors import load_spec
+    from tokenwatt_site.documents.tracefile import read_trace
+    from tokenwatt_site.method.replay import trace_of
     from tokenwatt_site.method.truth import truth_of_spec
     from tokenwatt_site.units import fmt
 
@@ -163,7 +165,8 @@ def _truth(spec_file: Path, seeds: int, requests: int, *, as_json: bool) -> None
         click.echo(f"{where}: {fmt(rate_rps, 'rps')}", err=True)
 
     spec = load_spec(spec_file)
-    found = truth_of_spec(spec, seeds=seeds, requests=requests, progress=progress)
+    trace = trace_of(read_trace(spec.workload.trace, spec_file.parent))
+    found = truth_of_spec(spec, seeds=seeds, requests=requests, progress=progress, trace=trace)
     if as_json:
         click.echo(json.dumps(_as_json(found), allow_nan=False))
     else:

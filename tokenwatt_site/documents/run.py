@@ -69,6 +69,13 @@ class Slo(Strict):
     tpot_p99_ms: Positive
 
 
+class Lengths(Strict):
+    """Tokens of a request."""
+
+    input_tokens: NonNegative
+    output_tokens: NonNegative
+
+
 class Workload(Strict):
     """The workload, for readers."""
 
@@ -76,6 +83,15 @@ class Workload(Strict):
     input_tokens: str
     output_tokens: str
     arrival: str
+    seed: int | None = None
+    timestamps: Literal["poisson", "rescaled", "kept"] | None = None
+    """How the arrivals of a recorded trace were used."""
+    sha256: Sha256 | None = None
+    """Of the recorded trace, as the file was."""
+    nominal: Lengths | None = None
+    """What the distributions say."""
+    clamp: Lengths | None = None
+    """The longest lengths; what is drawn longer is cut."""
 
 
 class Power(Strict):
@@ -173,6 +189,10 @@ class Client(Strict):
     lag_p99_ms: NonNegative | None = None
     lag_max_ms: NonNegative | None = None
     gap_cv: NonNegative | None = None
+    cached_pct: NonNegative | None = None
+    """Prompt tokens that the server took from a cache, by its own count."""
+    planned_cached_pct: NonNegative | None = None
+    """Prompt tokens that earlier prompts of the load begin with too, by the workload's plan."""
     cpu_share: NonNegative | None = None
     loop_stall_max_ms: NonNegative | None = None
     clock_drift_pct: Number | None = None
@@ -258,6 +278,14 @@ class Tool(Strict):
     version: str
 
 
+class Realised(Strict):
+    """Mean lengths of the requests that were scheduled, whatever became of them."""
+
+    input_tokens: NonNegative | None
+    output_tokens: NonNegative | None
+    n: Count
+
+
 class TokenMeans(Strict):
     """Realised mean tokens of a request."""
 
@@ -297,6 +325,7 @@ class Config(Strict):
     e2e_ms: Dist | None = None
     mean_concurrency: NonNegative | None = None
     tokens: TokenMeans | None = None
+    realised: Realised | None = None
     energy: Energy | None = None
     client: Client | None = None
     throttle_share_pct: Percent | None = None

@@ -19,7 +19,8 @@ from tokenwatt_site.load.control import Control
 from tokenwatt_site.load.facts import ServerFacts
 from tokenwatt_site.load.probe import find_form
 from tokenwatt_site.load.target import Target, checked_extra, key_headers
-from tokenwatt_site.method.workloads import workload_of
+from tokenwatt_site.method.replay import Trace
+from tokenwatt_site.method.workloads import Workload, workload_of
 
 _VERSIONS = (
     ("/version", "version"),  # vLLM
@@ -36,6 +37,7 @@ def preflight(
     *,
     environ: Mapping[str, str] = os.environ,
     transport: httpx.BaseTransport | None = None,
+    trace: Trace | None = None,
 ) -> ServerFacts:
     """Return what the server at ``url`` is and takes; sends it up to six short requests.
 
@@ -44,6 +46,7 @@ def preflight(
         url: base URL of the API.
         environ: where the API key is looked up.
         transport: replaces the network in tests.
+        trace: the recorded trace that the spec names.
 
     ::
 
@@ -59,12 +62,12 @@ def preflight(
     extra_body = checked_extra(spec.engine.extra_body)
     headers = key_headers(spec.engine.api_key_env, environ)
     notes = _proxies(address)
-    with Control(address, headers, transport) as control:
+    with Control(address, headers, transport, ca_file=spec.engine.ca_file) as control:
         entry = _model(control, spec.engine.model, notes)
         model = str(entry["id"])
         version = _version(control)
         max_context = _context(entry)
-        _check_lengths(spec, entry, max_context, notes)
+        _check_lengths(spec, entry, workload_of(spec.workload, trace), notes)
         target = Target(
             address.url,
             spec.engine.api,
@@ -162,9 +165,7 @@ def _vocabulary(entry: dict[str, Any]) -> int | None:
     return next((value for value in told if type(value) is int and value > 0), None)
 
 
-def _check_lengths(
-    spec: Spec, entry: dict[str, Any], max_context: int | None, notes: list[str]
-) -> None:
+def _check_lengths(spec: Spec, entry: dict[str, Any], workload: Workload, notes: list[str]) -> None:
     """Hold the spec's vocabulary and lengths against what the server says of itself."""
     vocabulary = _vocabulary(entry)
     asked = spec.model.vocab_size
@@ -173,7 +174,7 @@ def _check_lengths(
             f"model.vocab_size is {asked:,}; the server's vocabulary has {vocabulary:,} tokens",
             f"set model.vocab_size to {vocabulary}",
         )
-    workload = workload_of(spec.workload)
+    max_context = _context(entry)
     longest = workload.input.most() + workload.output.most()
     if max_context is not None and longest > max_context:
         notes.append(

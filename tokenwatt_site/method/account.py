@@ -114,6 +114,8 @@ def _client(load: Load, stats: WindowStats) -> dict[str, float | None]:
         "lag_p99_ms": _ms(stats.client.lag_p99_s),
         "lag_max_ms": _ms(stats.client.lag_max_s),
         "gap_cv": stats.client.gap_cv,
+        "cached_pct": stats.client.cached_pct,
+        "planned_cached_pct": stats.client.planned_cached_pct,
         "cpu_share": load.cpu_s / max(load.end_s, 1e-6),
         "loop_stall_max_ms": _ms(load.loop_stall_max_s),
         "clock_drift_pct": load.clock_drift_pct,

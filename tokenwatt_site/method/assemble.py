@@ -13,8 +13,9 @@ from tokenwatt_site.method import prose, summary
 from tokenwatt_site.method.figures import MeasuredWindow, pooled, window_record
 from tokenwatt_site.method.meters import is_simulated, primary_meter
 from tokenwatt_site.method.probe import Done
+from tokenwatt_site.method.replay import Trace
 from tokenwatt_site.method.statistics import variance_band_pct
-from tokenwatt_site.method.workloads import workload_of
+from tokenwatt_site.method.workload_block import workload_block
 
 QUICK_WINDOW_S = 180
 QUICK_REPEATS = 3
@@ -43,6 +44,7 @@ def assemble(
     windows: Sequence[MeasuredWindow],
     done: Done | None,
     closing: tuple[str, Sequence[Evidence], Mapping[int, dict[str, Any]]],
+    trace: Trace | None = None,
 ) -> Run:
     """Return the document of what was measured so far.
 
@@ -52,6 +54,7 @@ def assemble(
         windows: every window, in the order they were measured.
         done: the search's answer; None while it runs.
         closing: the time of writing, the evidence so far, and time series by window.
+        trace: the recorded trace that the spec names.
     """
     finished, evidence, series = closing
     reported = _reported(windows, done)
@@ -66,6 +69,7 @@ def assemble(
         )
     document = {
         **_resolved(spec, resolved),
+        "workload": workload_block(spec, trace),
         "power": _power(spec, resolved, reported),
         "runs": len(reported),
         "variance_band_pct": band_pct,
@@ -105,7 +109,6 @@ def _resolved(spec: Spec, resolved: Resolved) -> dict[str, Any]:
             "parallelism": prose.parallelism(spec),
         },
         "slo": spec.slo.model_dump(mode="json"),
-        "workload": _workload(spec),
         "accuracy": _gate(spec),
         "fleet": None,
         "not_covered": [*spec.not_covered, *summary.not_covered(spec, simulated=simulated)],
@@ -207,16 +210,6 @@ def _no_power(spec: Spec, config: dict[str, Any], *, measured: bool) -> dict[str
 
 def _why(code: str, text: str) -> dict[str, str]:
     return {"code": code, "text": text}
-
-
-def _workload(spec: Spec) -> dict[str, Any]:
-    workload = workload_of(spec.workload)
-    return {
-        "trace": spec.workload.trace,
-        "input_tokens": spec.text.input_tokens or workload.input.describe(),
-        "output_tokens": spec.text.output_tokens or workload.output.describe(),
-        "arrival": prose.arrival(spec),
-    }
 
 
 def _power(spec: Spec, resolved: Resolved, reported: list[MeasuredWindow]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The load of a window, drawn from spec and probe alone: to play it, and to check what was played.
+"""The load of a window, drawn from spec, probe and trace alone: to play it, and to check it later.
 
 Nothing else goes into the draws, so that a resumed or repeated run sends the same requests.
 """
@@ -7,42 +7,45 @@ from typing import Any
 
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method.probe import Probe
+from tokenwatt_site.method.recorded import draw_schedule
+from tokenwatt_site.method.replay import Trace
 from tokenwatt_site.method.rng import derive_seed
-from tokenwatt_site.method.schedule import Schedule, poisson_schedule
+from tokenwatt_site.method.schedule import Schedule
 from tokenwatt_site.method.workloads import workload_of
 
 
-def draw(spec: Spec, probe: Probe) -> Schedule:
+def draw(spec: Spec, probe: Probe, trace: Trace | None = None) -> Schedule:
     """Draw a window's whole load: warm-up, window, arrivals until the last verdict is due."""
     seed = derive_seed(spec.workload.seed, probe.draw, probe.index)
-    return poisson_schedule(
-        workload_of(spec.workload), probe.rate_rps, horizon_s(spec, probe), seed
-    )
+    workload = workload_of(spec.workload, trace)
+    return draw_schedule(workload, probe.rate_rps, horizon_s(spec, probe, trace), seed)
 
 
-def schedule_row(spec: Spec, probe: Probe, schedule: Schedule) -> dict[str, Any]:
+def schedule_row(
+    spec: Spec, probe: Probe, schedule: Schedule, trace: Trace | None = None
+) -> dict[str, Any]:
     """Return the line of ``schedule.jsonl`` of a window's load."""
     return {
         "w": probe.index,
         "rate_rps": probe.rate_rps,
         "seed": str(schedule.seed),
         "requests": len(schedule),
-        "horizon_s": horizon_s(spec, probe),
+        "horizon_s": horizon_s(spec, probe, trace),
         "sha256": schedule.digest(),
     }
 
 
-def horizon_s(spec: Spec, probe: Probe) -> float:
+def horizon_s(spec: Spec, probe: Probe, trace: Trace | None = None) -> float:
     """Return for how long arrivals are drawn."""
-    return probe.warmup_s + probe.window_s + tail_s(spec)
+    return probe.warmup_s + probe.window_s + tail_s(spec, trace)
 
 
-def tail_s(spec: Spec) -> float:
+def tail_s(spec: Spec, trace: Trace | None = None) -> float:
     """Return how long after a window every request of it has its verdict, whatever happens.
 
     By then it has no token though the TTFT limit has passed, or its running TPOT is over, or it
     has all its tokens.
     """
-    longest = workload_of(spec.workload).output.most()
+    longest = workload_of(spec.workload, trace).output.most()
     bound = (spec.slo.ttft_p99_ms + spec.slo.tpot_p99_ms * longest) / 1000 + 1
     return min(bound, float(spec.measurement.request_timeout_s))

@@ -41,6 +41,8 @@ def request_row(trace: RequestTrace, window: int, t0_s: float) -> dict[str, Any]
     }
     if trace.event_tokens is not None:
         row["tokens"] = list(trace.event_tokens)
+    if trace.n_planned:
+        row["planned"] = trace.n_planned
     if trace.n_first != 1:
         row["n_first"] = trace.n_first
     if trace.t_answer_s is not None:
@@ -65,6 +67,7 @@ def trace_of(row: dict[str, Any], t0_s: float = 0.0) -> RequestTrace:
         input_tokens=row["in"],
         output_tokens=row["out"],
         injected=row.get("inj", False),
+        n_planned=row.get("planned", 0),
         t_send_s=None if row["send_us"] is None else t0_s + row["send_us"] / 1e6,
         events_s=stamps,
         event_tokens=row.get("tokens"),

@@ -93,6 +93,7 @@ def pooled(windows: Sequence[MeasuredWindow], slo: Slo) -> dict[str, Any]:
         "mean_concurrency": sum(w.stats.mean_concurrency * w.window.length_s for w in windows)
         / seconds,
         "tokens": _tokens(stats),
+        "realised": _realised(stats),
         "client": _client(windows),
     }
     figures["ttft_p99_ms"] = figures["ttft_ms"]["p99"]
@@ -173,6 +174,15 @@ def _tokens(stats: Sequence[WindowStats]) -> dict[str, Any]:
         "mismatch_pct": None
         if source == "chunks"
         else _weighted([(s.client.mismatch_pct, s.counts.ok) for s in stats]),
+    }
+
+
+def _realised(stats: Sequence[WindowStats]) -> dict[str, Any]:
+    """Return what was drawn, whatever became of the requests."""
+    return {
+        "input_tokens": _weighted([(s.asked_input_tokens, s.counts.sent) for s in stats]),
+        "output_tokens": _weighted([(s.asked_output_tokens, s.counts.sent) for s in stats]),
+        "n": sum(s.counts.sent for s in stats),
     }
 
 

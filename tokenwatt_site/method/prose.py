@@ -118,7 +118,10 @@ def arrival(spec: Spec) -> str:
     """Return the arrival process in words."""
     if spec.text.arrival:
         return spec.text.arrival
-    return "Poisson, at given rates" if spec.sweep.rates else "Poisson, rate swept to SLO boundary"
+    if spec.workload.timestamps == "kept":
+        return "As recorded, at the recorded times"
+    kind = "As recorded, time rescaled" if spec.workload.timestamps == "rescaled" else "Poisson"
+    return f"{kind}, at given rates" if spec.sweep.rates else f"{kind}, rate swept to SLO boundary"
 
 
 def reproduce(spec: Spec, origin: Origin, document_title: str) -> str:

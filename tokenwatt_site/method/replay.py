@@ -12,7 +12,7 @@ import datetime as dt
 import hashlib
 import json
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -27,6 +27,7 @@ BLOCK_TOKENS = 512
 """Prompt tokens that one of Mooncake's hash ids stands for; the last block of a prompt is cut."""
 MAX_REQUESTS = 1_000_000
 _AZURE = ("timestamp", "contexttokens", "generatedtokens")
+_HEAD = ("name", "sha256", "form", "raised")
 _FARTHEST_S = 1e11
 _SHOWN = 60
 _MOST_ID = 2**63
@@ -96,6 +97,39 @@ def trace_of(file: TraceFile | None) -> Trace | None:
             raise _fault(file, number, f"more than {MAX_REQUESTS:,} requests", "shorten the trace")
         rows.append(_parsed(file, parse, number, line))
     return _trace(file, form, rows)
+
+
+def trace_rows(trace: Trace) -> list[dict[str, Any]]:
+    """Return the lines of ``trace.jsonl.gz``: what the trace is, then its requests in our form."""
+    head: dict[str, Any] = {name: getattr(trace, name) for name in _HEAD}
+    rows: list[dict[str, Any]] = [
+        {"t_s": at_s, "input_tokens": inputs, "output_tokens": outputs}
+        for at_s, inputs, outputs in zip(
+            trace.at_s, trace.input_tokens, trace.output_tokens, strict=True
+        )
+    ]
+    for row, blocks in zip(rows, trace.blocks, strict=False):
+        row["hash_ids"] = list(blocks)
+    return [head, *rows]
+
+
+def trace_of_rows(rows: Iterable[Mapping[str, Any]]) -> Trace | None:
+    """Return the trace of such lines; None of none."""
+    lines = iter(rows)
+    head = next(lines, None)
+    if head is None:
+        return None
+    rest = list(lines)
+    return Trace(
+        head["name"],
+        head["sha256"],
+        head["form"],
+        array("d", (row["t_s"] for row in rest)),
+        array("q", (row["input_tokens"] for row in rest)),
+        array("q", (row["output_tokens"] for row in rest)),
+        tuple(tuple(row["hash_ids"]) for row in rest if "hash_ids" in row),
+        head["raised"],
+    )
 
 
 def _trace(file: TraceFile, form: Form, rows: list[_Row]) -> Trace:

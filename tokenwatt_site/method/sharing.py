@@ -1,11 +1,12 @@
 """What the prompts of a window have in common, by plan: whatever a server may find in its cache."""
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tokenwatt_site.documents.spec import SharedShare, SharedTokens
 from tokenwatt_site.method.replay import BLOCK_TOKENS
+from tokenwatt_site.method.trace import RequestTrace
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,11 @@ class Shared:
             tokens=self.tokens[number::of],
             known=self.known[number::of],
         )
+
+    def mark(self, traces: Iterable[RequestTrace]) -> None:
+        """Note in the traces of a load what a cache may hold of their prompts."""
+        for trace in traces:
+            trace.n_planned = self.known[trace.index]
 
 
 def _known(seen: dict[int, int], block_tokens: int, ids: tuple[int, ...], total: int) -> int:

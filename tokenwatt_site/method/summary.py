@@ -40,7 +40,8 @@ def not_covered(spec: Spec, *, simulated: bool) -> list[str]:
         gaps.append("Whole-node power: the meter sees the accelerator boards only")
     if spec.accuracy is None:
         gaps.append("Accuracy: no check was asked for")
-    gaps.append("Prompt caching: every prompt is new")
+    if spec.workload.shared_prefix is None:
+        gaps.append("Prompt caching: every prompt is new")
     said = {line.partition(":")[0].strip().lower() for line in spec.not_covered}
     return [gap for gap in gaps if gap.partition(":")[0].lower() not in said]
 
@@ -64,9 +65,11 @@ def _where(document: dict[str, Any]) -> str:
 def _workload(document: dict[str, Any]) -> str:
     workload = document["workload"]
     name = workload["trace"] or "Own workload"
+    recorded = workload.get("timestamps")
     return (
         f"{name}: input tokens {workload['input_tokens']}, "
-        f"output tokens {workload['output_tokens']}, random prompts, Poisson arrivals."
+        f"output tokens {workload['output_tokens']}, random prompts, "
+        f"{'Poisson' if recorded in (None, 'poisson') else 'recorded'} arrivals."
     )
 
 

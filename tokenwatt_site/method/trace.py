@@ -31,6 +31,8 @@ class RequestTrace:
     """max_tokens asked for by the schedule."""
     injected: bool = False
     """Sent at the start of the load to stand for what was in flight before: in no cohort."""
+    n_planned: int = 0
+    """Leading prompt tokens with which an earlier prompt of the load begins too, by plan."""
     t_send_s: float | None = None
     """First byte written."""
     events_s: "array[float]" = field(default_factory=_stamps)

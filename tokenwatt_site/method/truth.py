@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from tokenwatt_site.documents.spec import SimulatorOptions, Spec
 from tokenwatt_site.errors import UsageError
 from tokenwatt_site.method.profiles import shape_of
+from tokenwatt_site.method.replay import Trace
 from tokenwatt_site.method.rng import derive_seed
 from tokenwatt_site.method.schedule import Schedule, poisson_schedule
 from tokenwatt_site.method.scheduler import Request
@@ -104,7 +105,12 @@ def _tpot_ms(request: Request) -> float:
 
 
 def truth_of_spec(
-    spec: Spec, *, seeds: int = 5, requests: int = 100_000, progress: Progress | None = None
+    spec: Spec,
+    *,
+    seeds: int = 5,
+    requests: int = 100_000,
+    progress: Progress | None = None,
+    trace: Trace | None = None,
 ) -> Truth:
     """Return the true SLO boundary of a spec's embedded engine, see :func:`truth`.
 
@@ -118,7 +124,12 @@ def truth_of_spec(
         )
     options = spec.engine.simulator or SimulatorOptions()
     shape = shape_of(options.profile, options.overrides)
-    workload = workload_of(spec.workload)
+    workload = workload_of(spec.workload, trace)
+    if workload.arrivals != "poisson":
+        raise UsageError(
+            "the truth is that of Poisson arrivals, and the spec replays recorded ones",
+            "set workload.timestamps to poisson",
+        )
     return truth(shape, workload, spec.slo, seeds=seeds, requests=requests, progress=progress)
 
 

@@ -92,6 +92,8 @@ class ClientFacts:
     coalesced_pct: float | None
     cached_pct: float | None
     """Prompt tokens that came from a cache; None where the server doesn't tell."""
+    planned_cached_pct: float | None
+    """Prompt tokens that a cache may hold, by the workload's plan, of the same requests."""
 
     @classmethod
     def of(
@@ -108,7 +110,8 @@ class ClientFacts:
             gap_cv=gap_cv(sent_s),
             mismatch_pct=_pct(sum(n_output(t) != tokens_seen(t) for t in finished), len(finished)),
             coalesced_pct=_pct(sum(t.coalesced for t in cohort), len(cohort)),
-            cached_pct=_cached_pct(finished),
+            cached_pct=_told_pct(finished, lambda t: t.n_cached or 0),
+            planned_cached_pct=_told_pct(finished, lambda t: t.n_planned),
         )
 
 
@@ -150,6 +153,9 @@ class WindowStats:
     mean_input_tokens: float | None
     """Of finished requests."""
     mean_output_tokens: float | None
+    asked_input_tokens: float | None
+    """Mean of the cohort, as it was scheduled."""
+    asked_output_tokens: float | None
 
 
 def window_length_s(nominal_s: float, rate_rps: float, min_requests: int) -> float:
@@ -233,6 +239,8 @@ def judge(traces: Sequence[RequestTrace], window: Window, slo: Slo, now_s: float
         n_source=_worst_source(finished),
         mean_input_tokens=_mean([prompt_tokens(t) for t in finished]),
         mean_output_tokens=_mean([n_output(t) for t in finished]),
+        asked_input_tokens=_mean([t.input_tokens for t in cohort]),
+        asked_output_tokens=_mean([t.output_tokens for t in cohort]),
     )
 
 
@@ -277,7 +285,7 @@ def _invalid(
         "LAG": (client.lag_p99_s or 0) > lag_limit_s,
         "CLIENT_LIMIT": refused,
         "COALESCED": (client.coalesced_pct or 0) > COALESCED_MAX_PCT,
-        "CACHED": (client.cached_pct or 0) > CACHED_MAX_PCT,
+        "CACHED": (client.cached_pct or 0) - (client.planned_cached_pct or 0) > CACHED_MAX_PCT,
     }
     return [code for code, true in found.items() if true]
 
@@ -295,6 +303,9 @@ def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
 
 
-def _cached_pct(finished: Iterable[RequestTrace]) -> float | None:
+def _told_pct(
+    finished: Iterable[RequestTrace], tokens: Callable[[RequestTrace], int]
+) -> float | None:
+    """Return the share of prompt tokens, of the requests whose cached ones the server tells."""
     told = [t for t in finished if t.n_cached is not None]
-    return _pct(sum(t.n_cached or 0 for t in told), sum(prompt_tokens(t) for t in told))
+    return _pct(sum(map(tokens, told)), sum(prompt_tokens(t) for t in told))
