@@ -31,7 +31,7 @@ CUT_EVERY_S = 10.0
 class Watch:
     """Asked about every 0.1 s while a window plays; True ends it."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is asked about, and where it shows it
         self,
         spec: Spec,
         window: Window,
