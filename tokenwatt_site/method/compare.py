@@ -232,7 +232,8 @@ def _differs(baseline: Side, candidate: Side) -> str:
 def _workload(side: Side) -> tuple[Any, ...]:
     """What requests look like; the seed only picks the draw."""
     workload = spec_of(side.run, side.config).workload
-    return workload.trace, workload.input_tokens, workload.output_tokens
+    asked = workload.model_dump(exclude={"seed", "trace"})
+    return asked, side.run.workload.trace, side.run.workload.sha256
 
 
 def _energy_differs(baseline: Side, candidate: Side) -> str:

@@ -19,8 +19,11 @@ from tokenwatt_site.method.derived import scope_of
 # from the least that can be said of a document to the most
 _STATUS = ("retracted", "superseded", "draft", "demo", "imported", "published")
 _OWN = ("run_id", "spec", "hardware", "software", "model", "power", "evidence", "variance_band_pct")
-_PROMISE = ("slo.ttft_p99_ms", "slo.tpot_p99_ms", "simulated")
-_LOAD = ("workload.trace", "workload.input_tokens", "workload.output_tokens")
+_PROMISE = ("slo.ttft_p99_ms", "slo.tpot_p99_ms", "workload.sha256", "simulated")
+_LOAD = tuple(
+    f"workload.{name}"
+    for name in ("trace", "timestamps", "input_tokens", "output_tokens", "shared_prefix")
+)
 _REPORT = re.compile(r"(tokenwatt|tokenwatt-site) report ")
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tokenwatt_site import units
+from tokenwatt_site.documents.run import Lengths, Realised
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method.derived import hardware_of, software_of, spec_of
 from tokenwatt_site.publish.views.headline import Source
@@ -86,6 +87,7 @@ def _asked(source: Source) -> list[Row]:
         Row("Trace", f"{run.workload.trace or ''}{seed}"),
         Row("Input tokens", run.workload.input_tokens),
         Row("Output tokens", run.workload.output_tokens),
+        *_drawn(source),
         Row("Arrival", run.workload.arrival),
         Row("Sweep", _sweep(spec)),
         Row("Confirm", _confirm(spec)),
@@ -95,6 +97,34 @@ def _asked(source: Source) -> list[Row]:
         questions = f"{spec.accuracy.limit} questions" if spec.accuracy.limit else "all questions"
         rows.append(Row("Accuracy", f"{name}, {questions}, {spec.accuracy.scorer}"))
     return rows
+
+
+def _drawn(source: Source) -> list[Row]:
+    """Return what was drawn beside what the distributions say, their cut and what is shared."""
+    workload, realised = source.run.workload, source.config.realised
+    rows: list[Row] = []
+    if workload.nominal is not None:
+        text = f"{_pair(workload.nominal)} by the workload"
+        if realised is not None and realised.n:
+            text += f"; {_pair(realised)} drawn, of {realised.n:,} requests"
+        rows.append(Row("Mean asked", text))
+    if workload.clamp is not None:
+        rows.append(Row("Longest", _pair(workload.clamp)))
+    if workload.sha256 is not None:
+        rows.append(Row("Trace SHA-256", workload.sha256))
+    client = source.config.client
+    if client is not None and client.planned_cached_pct:
+        cached = units.number(float(client.cached_pct or 0), "pct")
+        planned = units.number(float(client.planned_cached_pct), "pct")
+        rows.append(
+            Row("Shared prompts", f"{planned} % of the prompt tokens by plan, {cached} % cached")
+        )
+    return rows
+
+
+def _pair(lengths: Lengths | Realised) -> str:
+    pairs = (("in", lengths.input_tokens), ("out", lengths.output_tokens))
+    return ", ".join(f"{units.fixed(float(v), 0)} {name}" for name, v in pairs if v is not None)
 
 
 def _sweep(spec: Spec) -> str:
