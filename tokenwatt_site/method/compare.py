@@ -233,7 +233,9 @@ def _workload(side: Side) -> tuple[Any, ...]:
     """What requests look like; the seed only picks the draw."""
     workload = spec_of(side.run, side.config).workload
     asked = workload.model_dump(exclude={"seed", "trace"})
-    return asked, side.run.workload.trace, side.run.workload.sha256
+    sha256 = side.run.workload.sha256
+    # a recorded trace is the same one wherever it lies
+    return asked, sha256 or workload.trace
 
 
 def _energy_differs(baseline: Side, candidate: Side) -> str:
