@@ -19,7 +19,7 @@ from tokenwatt_site.load.player import Played
 from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.load.workers import Playing, staged
-from tokenwatt_site.method.account import Account, Load, MeterFacts, account
+from tokenwatt_site.method.account import Account, Load, MeterFacts, account, planned
 from tokenwatt_site.method.assemble import Resolved, assemble
 from tokenwatt_site.method.draw import draw, schedule_row
 from tokenwatt_site.method.events import begin_row, load_row, probe_row
@@ -29,7 +29,7 @@ from tokenwatt_site.method.ladder import next_probe
 from tokenwatt_site.method.probe import Done, Measured, Probe
 from tokenwatt_site.method.replay import Trace, trace_rows
 from tokenwatt_site.method.schedule import Schedule
-from tokenwatt_site.method.window import Tally, Window
+from tokenwatt_site.method.window import Tally
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.store import RunStore
 from tokenwatt_site.watch import Watch
@@ -134,10 +134,7 @@ class Session:
         started, wall_s = self.stamp(), self.setup.wall()
         begin_s = self.setup.clock.now()
         t0_s = begin_s + LEAD_S
-        w0_s = t0_s + probe.warmup_s
-        window = Window(
-            probe.index, probe.phase, probe.rate_rps, w0_s, w0_s + probe.window_s, probe.warmup_s
-        )
+        window = planned(probe, t0_s)
         self._event("window", **probe_row(probe))
         watch = Watch(
             self.spec,
@@ -146,9 +143,11 @@ class Session:
             self.setup.samplers,
             exact_prompts=not self.setup.target.text_prompts,
             ignore_eos=self.setup.target.asked.ignore_eos,
+            cut=probe.cut,
         )
         played = await playing(watch, t0_s)
-        await self.setup.clock.sleep_until(window.w1_s)  # all may be answered before
+        if not watch.aborted:
+            await self.setup.clock.sleep_until(window.w1_s)  # all may be answered before
         drift_pct = self._drift_pct(wall_s, begin_s)
         for reason, words in played.messages.items():
             self.setup.tell({"event": "note", "about": f"failed ({reason})", "text": words})
@@ -159,6 +158,7 @@ class Session:
             played.cpu_s,
             played.loop_stall_max_s,
             drift_pct,
+            watch.aborted,
         )
 
     def _account(self, probe: Probe, played: Played, load: Load) -> Account:
@@ -200,7 +200,7 @@ class Session:
         self.setup.tell(
             {
                 "event": "window",
-                **{key: record[key] for key in _SHOWN},
+                **{key: record.get(key, False) for key in _SHOWN},
                 "j_per_output_token": energy.get("j_per_output_token"),
             }
         )
@@ -214,6 +214,7 @@ class Session:
             index=measured.window.index,
             passed=measured.stats.passed,
             valid=measured.valid,
+            **({"aborted": True} if measured.window.aborted else {}),
         )
 
     def document(self) -> Run:
@@ -248,6 +249,7 @@ _SHOWN = (
     "passed",
     "valid",
     "reasons",
+    "aborted",
     "ttft_p99_ms",
     "tpot_p99_ms",
     "goodput_tok_s",

@@ -225,6 +225,15 @@ class WindowRecord(Strict):
     energy: Energy | None = None
     client: Client | None = None
     throttle_counts: dict[str, Count] = {}
+    tail_s: NonNegative | None = None
+    """The load ended so long after the window: what was unfinished is judged by what it had so far,
+    for the search alone. Null: it went on for the verdicts."""
+    aborted: bool = False
+    """Given up early: its misses were too many for a pass."""
+    inject: Count = 0
+    """Requests sent at the start to stand for what a steady server has in flight."""
+    stationary: bool | None = None
+    """Whether requests in flight showed no trend; null where the window was too short to tell."""
 
 
 class Series(Strict):

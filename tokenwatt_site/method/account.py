@@ -5,7 +5,7 @@ again from the files, and get the same to the last bit.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tokenwatt_site.documents.spec import Scope, Spec
@@ -13,7 +13,9 @@ from tokenwatt_site.method.energy import energy_window
 from tokenwatt_site.method.evidence import sample_of, trace_of
 from tokenwatt_site.method.figures import MeasuredWindow, MeterWindow
 from tokenwatt_site.method.probe import Measured, Probe
+from tokenwatt_site.method.records import records_of
 from tokenwatt_site.method.series import series
+from tokenwatt_site.method.trend import stationary
 from tokenwatt_site.method.window import Window, WindowStats, judge
 
 DRIFT_WARN_PCT = 1.0
@@ -34,6 +36,8 @@ class Load:
     loop_stall_max_s: float
     clock_drift_pct: float
     """How far the wall clock went from the monotonic one."""
+    aborted: bool = False
+    """The window was given up."""
 
     @property
     def end_s(self) -> float:
@@ -74,7 +78,7 @@ def account(
         requests: one row a request, in the order of the schedule.
         power: each meter and its rows, the primary one first.
     """
-    window = window_of(probe)
+    window = window_of(probe, load)
     traces = [trace_of(row) for row in requests]
     end_s = max(load.end_s, window.w1_s)
     stats = judge(traces, window, spec.slo, end_s)
@@ -89,23 +93,54 @@ def account(
     if abs(load.clock_drift_pct) > DRIFT_WARN_PCT:
         reasons.append("CLOCK")
     measured = MeasuredWindow(
-        window, stats, meters, _client(load, stats), load.started, not reasons, tuple(reasons)
+        window,
+        stats,
+        meters,
+        _client(load, stats),
+        load.started,
+        not reasons,
+        tuple(reasons),
+        probe.inject,
+        stationary(traces, window, end_s),
     )
     devices = power[0][0].devices if power else ()
     return Account(
         measured,
-        Measured(probe, stats.passed, measured.valid, stats.undecided_n),
+        Measured(
+            probe,
+            stats.passed,
+            measured.valid,
+            stats.undecided_n,
+            window.aborted,
+            stats.counts.sent,
+            stats.counts.miss_ttft,
+            stats.counts.miss_tpot,
+            window.w0_s,
+            window.w1_s,
+            end_s,
+            records_of(traces) if spec.sweep.strategy == "adaptive" else (),
+        ),
         None
         if window.phase == "search"
         else series(window, traces, samples[0] if power else [], devices, end_s),
     )
 
 
-def window_of(probe: Probe) -> Window:
-    """Return a probe's window on the clock of its load, whose start is 0."""
-    w0_s = float(probe.warmup_s)
+def window_of(probe: Probe, load: Load) -> Window:
+    """Return a probe's window on the clock of its load, whose start is 0.
+
+    One that was given up ends when its load did.
+    """
+    window = planned(probe)
+    return replace(window, w1_s=load.end_s, aborted=True) if load.aborted else window
+
+
+def planned(probe: Probe, t0_s: float = 0.0) -> Window:
+    """Return the window that a probe asks for, of a load that starts at ``t0_s``."""
+    w0_s = t0_s + probe.warmup_s
+    w1_s = w0_s + probe.window_s
     return Window(
-        probe.index, probe.phase, probe.rate_rps, w0_s, w0_s + probe.window_s, probe.warmup_s
+        probe.index, probe.phase, probe.rate_rps, w0_s, w1_s, probe.warmup_s, probe.tail_s
     )
 
 

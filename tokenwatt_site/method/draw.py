@@ -37,7 +37,8 @@ def schedule_row(
 
 def horizon_s(spec: Spec, probe: Probe, trace: Trace | None = None) -> float:
     """Return for how long arrivals are drawn."""
-    return probe.warmup_s + probe.window_s + tail_s(spec, trace)
+    tail = tail_s(spec, trace) if probe.tail_s is None else probe.tail_s
+    return probe.warmup_s + probe.window_s + tail
 
 
 def tail_s(spec: Spec, trace: Trace | None = None) -> float:

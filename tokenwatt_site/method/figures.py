@@ -37,6 +37,10 @@ class MeasuredWindow:
     started: str
     valid: bool
     reasons: tuple[str, ...]
+    inject: int = 0
+    """Requests of the stationary start."""
+    stationary: bool | None = None
+    """Whether requests in flight showed no trend; None where the window was too short to tell."""
 
 
 def window_record(measured: MeasuredWindow) -> dict[str, Any]:
@@ -64,7 +68,14 @@ def window_record(measured: MeasuredWindow) -> dict[str, Any]:
         "slo_attainment_pct": stats.slo_attainment_pct,
         "mean_concurrency": stats.mean_concurrency,
         "client": measured.client,
+        "stationary": measured.stationary,
     }
+    if window.tail_s is not None:
+        record["tail_s"] = window.tail_s
+    if window.aborted:
+        record["aborted"] = True
+    if measured.inject:
+        record["inject"] = measured.inject
     if measured.meters:
         record["energy"] = energy([measured])
         record["throttle_counts"] = dict(measured.meters[0].energy.throttle_counts)
