@@ -22,7 +22,9 @@ from tokenwatt_site.documents import doors, jsonfile
 from tokenwatt_site.documents.run import Evidence, Run
 from tokenwatt_site.errors import TokenwattError, UsageError
 
-_EVIDENCE = re.compile(r"(schedule|events)\.jsonl|requests\.jsonl\.gz|power(-\d+)?\.jsonl\.gz")
+_EVIDENCE = re.compile(
+    r"(schedule|events)\.jsonl|(requests|trace|server)\.jsonl\.gz|power(-\d+)?\.jsonl\.gz"
+)
 
 
 class RunStore:

@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "run": ("measure", "measure", "The same as measure."),
     "report": ("report", "report", "Join runs into one document: baseline and candidates."),
     "validate": ("validate", "validate", "Check run documents: schema, then every rule."),
+    "verify": ("verify", "verify", "Recompute every figure of a run from its evidence."),
     "build": ("build", "build", "Render the content folder into a static site."),
     "serve": ("serve", "serve", "Build, serve on 127.0.0.1 and rebuild when content changes."),
     "simulate": (

@@ -14,7 +14,7 @@ from tokenwatt_site.documents.run import METHOD_VERSION, Hardware
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method.account import Load, MeterFacts
 from tokenwatt_site.method.assemble import Resolved
-from tokenwatt_site.method.probe import Probe
+from tokenwatt_site.method.probe import Cut, Probe
 from tokenwatt_site.method.prose import Origin
 
 
@@ -48,29 +48,35 @@ def begin_row(
 
 def begin_of(row: Mapping[str, Any]) -> Begin:
     """Return what a ``begin`` line says."""
-    facts = dict(row["resolved"])
-    return Begin(
-        spec=doors.parse_spec(row["spec"]),
-        resolved=Resolved(
-            **facts
-            | {
-                "hardware": Hardware.model_validate(facts["hardware"]),
-                "origin": Origin(**facts["origin"]),
-                "notes": tuple(facts["notes"]),
-            }
-        ),
-        meters=tuple(
-            MeterFacts(each["scope"], tuple(each["devices"]), each["hz"]) for each in row["meters"]
-        ),
-        server=row["server"],
-        tool=row["tool"],
-        method=row["method"],
+    facts = row["resolved"]
+    resolved = Resolved(
+        hardware=Hardware.model_validate(facts["hardware"]),
+        engine_version=facts["engine_version"],
+        meter_source=facts["meter_source"],
+        origin=Origin(**facts["origin"]),
+        run_id=facts["run_id"],
+        started=facts["started"],
+        simulated=facts["simulated"],
+        notes=tuple(facts["notes"]),
     )
+    meters = tuple(
+        MeterFacts(each["scope"], tuple(each["devices"]), each["hz"]) for each in row["meters"]
+    )
+    spec = doors.parse_spec(row["spec"])
+    return Begin(spec, resolved, meters, row["server"], row["tool"], row["method"])
 
 
 def probe_row(probe: Probe) -> dict[str, Any]:
     """Return the facts of ``window``: the probe, what isn't asked for left out."""
     return {key: value for key, value in asdict(probe).items() if value is not None}
+
+
+def probe_of(row: Mapping[str, Any]) -> Probe:
+    """Return the probe of a ``window`` line."""
+    facts: dict[str, Any] = {name: row[name] for name in Probe.__slots__ if name in row}
+    if "cut" in row:
+        facts["cut"] = Cut(**row["cut"])
+    return Probe(**facts)
 
 
 def load_row(index: int, load: Load) -> dict[str, Any]:

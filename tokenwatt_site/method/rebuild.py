@@ -1,0 +1,200 @@
+"""A measurement from its evidence: the state that the session was in, and whether it holds.
+
+No stored verdict is read. Loads are drawn again from the seed, windows judged again, and the search
+is asked again after every window what comes next.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tokenwatt_site.documents.run import Evidence, Run
+from tokenwatt_site.errors import DocumentError
+from tokenwatt_site.method.account import account
+from tokenwatt_site.method.assemble import assemble
+from tokenwatt_site.method.draw import draw, schedule_row
+from tokenwatt_site.method.events import Begin, begin_of, load_of, probe_of, probe_row
+from tokenwatt_site.method.figures import MeasuredWindow
+from tokenwatt_site.method.ladder import next_probe
+from tokenwatt_site.method.probe import Done, Measured, Probe
+from tokenwatt_site.method.replay import Trace, trace_of_rows
+from tokenwatt_site.method.schedule import Schedule
+
+Row = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Rows:
+    """The lines of the evidence files, in their order."""
+
+    events: Iterable[Row]
+    schedule: Iterable[Row]
+    requests: Iterable[Row]
+    power: Sequence[Iterable[Row]] = ()
+    """Those of each meter, the primary one first."""
+    trace: Iterable[Row] = ()
+    """Those of the recorded trace, where one was replayed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Where the evidence doesn't follow from itself."""
+
+    place: str
+    """File and window."""
+    said: Any
+    found: Any
+    """What it must be."""
+
+
+@dataclass(slots=True)
+class Rebuilt:
+    """A measurement as it stood when its last event was written."""
+
+    begin: Begin
+    trace: Trace | None = None
+    windows: list[MeasuredWindow] = field(default_factory=list)
+    history: list[Measured] = field(default_factory=list)
+    series: dict[int, dict[str, Any]] = field(default_factory=dict)
+    """By window."""
+    done: Done | None = None
+    at: str = ""
+    """Time of the last event."""
+    faults: list[Fault] = field(default_factory=list)
+
+    def document(self, evidence: Sequence[Evidence]) -> Run:
+        """Return the document of it, with the evidence that it names."""
+        closing = (self.at, evidence, self.series)
+        begin = self.begin
+        return assemble(begin.spec, begin.resolved, self.windows, self.done, closing, self.trace)
+
+
+class _Groups:
+    """The rows of one file, window by window."""
+
+    def __init__(self, rows: Iterable[Row]) -> None:
+        self._rows = iter(rows)
+        self._next: Row | None = next(self._rows, None)
+
+    def of(self, window: int) -> Iterator[Row]:
+        """Yield the rows of the next window, if they are this one's."""
+        while self._next is not None and self._next["w"] == window:
+            yield self._next
+            self._next = next(self._rows, None)
+
+    def rest(self) -> int | None:
+        """Return the window of the next row, None at the end."""
+        return None if self._next is None else self._next["w"]
+
+
+def rebuild(rows: Rows) -> Rebuilt:
+    """Return the measurement that the evidence is of.
+
+    Raises:
+        DocumentError: the evidence doesn't begin with what was asked; its lines are another
+            version's, or broken.
+    """
+    events = iter(rows.events)
+    first = next(events, None)
+    if first is None or first["event"] != "begin":
+        raise DocumentError(
+            "events.jsonl doesn't begin with what was asked and found",
+            "it was written by an older version: only its hashes can be checked",
+        )
+    walk = _Walk(rows, Rebuilt(begin_of(first), trace_of_rows(rows.trace), at=first["at"]))
+    for event in events:
+        walk.built.at = event["at"]
+        step = _STEPS.get(event["event"])
+        if step is not None:
+            step(walk, event)
+    walk.end()
+    return walk.built
+
+
+class _Walk:
+    """Goes through the events once; the other files go along."""
+
+    def __init__(self, rows: Rows, built: Rebuilt) -> None:
+        self.built = built
+        self._schedule = iter(rows.schedule)
+        self._requests = _Groups(rows.requests)
+        self._power = [_Groups(each) for each in rows.power]
+        self._pending: tuple[Probe, Schedule] | None = None
+
+    def window(self, event: Row) -> None:
+        """A window was asked for: the search asks for the same one, and its load is the seed's."""
+        probe, spec, trace = probe_of(event), self.built.begin.spec, self.built.trace
+        step = self._asked()
+        said = {key: value for key, value in event.items() if key not in ("event", "at")}
+        self._same(f"events.jsonl, window {probe.index}", said, _shown(step))
+        schedule = draw(spec, probe, trace)
+        line, drawn = next(self._schedule, None), schedule_row(spec, probe, schedule, trace)
+        self._same(f"schedule.jsonl, window {probe.index}", line, drawn)
+        self._pending = probe, schedule
+
+    def played(self, event: Row) -> None:
+        """A window was played: its figures follow from the rows."""
+        built, index = self.built, event["index"]
+        if self._pending is None or self._pending[0].index != index:
+            self._same("events.jsonl", f"window {index} played", "it was never asked for")
+            return
+        probe, schedule = self._pending
+        self._pending = None
+        requests = list(self._requests.of(index))
+        self._same(f"requests.jsonl.gz, window {index}", *_sent(requests, schedule))
+        power = [
+            (meter, list(groups.of(index)))
+            for meter, groups in zip(built.begin.meters, self._power, strict=True)
+        ]
+        accounted = account(built.begin.spec, probe, load_of(event), requests, power)
+        built.windows.append(accounted.window)
+        built.history.append(accounted.measured)
+        if accounted.series is not None:
+            built.series[index] = accounted.series
+
+    def done(self, event: Row) -> None:
+        """The search ended: ask it for its answer."""
+        step = self._asked()
+        if isinstance(step, Done):
+            self.built.done = step
+        said = {"word": event["word"], "rate_rps": event["rate_rps"]}
+        self._same("events.jsonl, the answer", said, _shown(step))
+
+    def end(self) -> None:
+        """Nothing may be left over."""
+        files = {"requests.jsonl.gz": self._requests}
+        files |= {f"power file {n + 1}": groups for n, groups in enumerate(self._power)}
+        for name, groups in files.items():
+            self._same(f"{name}, rows after the last window", groups.rest(), None)
+        self._same("schedule.jsonl, after the last window", next(self._schedule, None), None)
+
+    def _asked(self) -> Probe | Done:
+        spec = self.built.begin.spec
+        return next_probe(self.built.history, spec.sweep, spec.measurement)
+
+    def _same(self, place: str, said: Any, found: Any) -> None:
+        if said != found:
+            self.built.faults.append(Fault(place, said, found))
+
+
+_STEPS = {"window": _Walk.window, "played": _Walk.played, "done": _Walk.done}
+
+
+def _shown(step: Probe | Done) -> dict[str, Any]:
+    """Return a step as its line in the events has it."""
+    if isinstance(step, Done):
+        return {"word": step.word, "rate_rps": step.rate_rps}
+    return probe_row(step)
+
+
+def _sent(requests: Sequence[Row], schedule: Schedule) -> tuple[Any, Any]:
+    """Return the first request that isn't the schedule's, and what it must be; else twice None."""
+    if len(requests) > len(schedule):
+        return f"{len(requests)} requests", f"at most {len(schedule)}"
+    for index, row in enumerate(requests):
+        said = (row["i"], row["sched_us"], row["in"], row["out"])
+        due_us = round(schedule.arrival_s[index] * 1e6)
+        asked = (index, due_us, schedule.input_tokens[index], schedule.output_tokens[index])
+        if said != asked:
+            return said, asked
+    return None, None

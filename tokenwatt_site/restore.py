@@ -1,0 +1,125 @@
+"""Evidence read back from the disk: whole or not, its lines, the measurement that they are of."""
+
+import gzip
+import hashlib
+import io
+import json
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from tokenwatt_site.documents import jsonfile
+from tokenwatt_site.documents.run import Evidence
+from tokenwatt_site.errors import DocumentError
+from tokenwatt_site.method.rebuild import Rebuilt, Rows, rebuild
+
+_POWER = re.compile(r"power(-\d+)?\.jsonl\.gz")
+_LONGEST_LINE = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A file of evidence as it lies beside its document."""
+
+    named: Evidence
+    data: bytes | None
+    """Its first bytes, as many as the document names; None where it isn't there."""
+    tail: int = 0
+    """Bytes behind them: a killed run leaves some."""
+
+    def actual(self) -> Evidence | None:
+        """Return path, hash and length as found."""
+        if self.data is None:
+            return None
+        digest = hashlib.sha256(self.data).hexdigest()
+        return Evidence(path=self.named.path, sha256=digest, bytes=len(self.data))
+
+
+def find(document: Path, named: Sequence[Evidence]) -> list[Found]:
+    """Return the files of evidence that a document names.
+
+    Raises:
+        DocumentError: a path leads out of the document's folder, or a file can't be read.
+    """
+    return [_find(document, each) for each in named]
+
+
+def restored(found: Sequence[Found]) -> Rebuilt:
+    """Return the measurement that whole evidence is of.
+
+    Raises:
+        DocumentError: it isn't the evidence of a measurement of ours.
+    """
+    files = {PurePath(each.named.path).name: each for each in found}
+    power = sorted(filter(_POWER.fullmatch, files), key=lambda name: (len(name), name))
+    try:
+        return rebuild(
+            Rows(
+                events=_rows(files, "events.jsonl"),
+                schedule=_rows(files, "schedule.jsonl"),
+                requests=_rows(files, "requests.jsonl.gz"),
+                power=[_rows(files, name) for name in power],
+                trace=_rows(files, "trace.jsonl.gz"),
+            )
+        )
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise DocumentError(
+            f"the evidence can't be computed from: {type(error).__name__}: {said}",
+            "it was changed, or another program wrote it",
+        ) from None
+
+
+def _find(document: Path, named: Evidence) -> Found:
+    folder = document.parent.resolve()
+    try:
+        path = (folder / named.path).resolve()
+        if not path.is_relative_to(folder) or path == folder:
+            raise DocumentError(
+                f"{document}: /evidence: {named.path!r} leads out of the document's folder",
+                "evidence lies beside its document",
+            )
+        if not path.is_file():
+            return Found(named, None)
+        with path.open("rb") as file:
+            data = file.read(named.bytes)
+            return Found(named, data, path.stat().st_size - len(data))
+    except (OSError, ValueError) as error:
+        raise DocumentError(
+            f"{document}: evidence {named.path!r}: {getattr(error, 'strerror', None) or error}",
+            "check the path and its rights",
+        ) from None
+
+
+def _rows(files: dict[str, Found], name: str) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a file; of one that isn't there, none."""
+    data = files[name].data if name in files else None
+    if data is None:
+        return
+    raw: Any = io.BytesIO(data)
+    number = 0
+    try:
+        with gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw as file:
+            while line := file.readline(_LONGEST_LINE):
+                number += 1
+                yield _row(line)
+    except (OSError, EOFError, ValueError, zlib.error, RecursionError) as error:
+        raise DocumentError(
+            f"{name}, line {number + 1}: {error}", "the file was changed, or is another's"
+        ) from None
+
+
+def _row(line: bytes) -> dict[str, Any]:
+    row = json.loads(line, parse_constant=_refuse)
+    if not jsonfile.is_object(row):
+        message = "no object"
+        raise ValueError(message)
+    return row
+
+
+def _refuse(text: str) -> Any:
+    message = f"{text} is not JSON"
+    raise ValueError(message)
