@@ -7,11 +7,11 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: help env demo test lint types schemas docs slow engines lock clean
+.PHONY: help env demo test lint types schemas docs slow engines bench-search lock clean
 .DEFAULT_GOAL := help
 
 help: ## What there is
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 18
 
 env: $(VENV)/.ready ## The environment: .venv with everything of requirements.lock
 
@@ -58,6 +58,11 @@ slow: env ## The tests that take minutes
 
 engines: env ## The tests against real engines, long ones too
 	$(BIN)/python -m pytest tests/real -m "real and not gpu" $(ARGS)
+
+bench-search: env ## Searches against servers of known limits, hours; stop and resume at will
+	$(BIN)/python -m benchmarks.search_policy run --shape cal --seeds 1-300
+	$(BIN)/python -m benchmarks.search_policy run --seeds 1-100
+	$(BIN)/python -m benchmarks.search_policy table
 
 lock: env ## Refresh requirements.lock (needs uv: pip install uv)
 	uv pip compile pyproject.toml --universal --upgrade --generate-hashes --group dev --extra llamacpp \
