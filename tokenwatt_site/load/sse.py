@@ -18,14 +18,18 @@ Event = tuple[bytes, bytes]
 _BOM = b"\xef\xbb\xbf"
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _LONGEST = 16 * 2**20
+_OTHERS = (b"", b"id", b"retry")  # the first one is a comment's
+_KEPT = 4096
 
 
 class SseDecoder:
     """Turns the bytes of one stream into events as they come."""
 
-    __slots__ = ("_buffer", "_data", "_fresh", "_name", "_plain", "_skip_lf")
+    __slots__ = ("_buffer", "_data", "_fresh", "_name", "_plain", "_skip_lf", "stray")
 
     def __init__(self) -> None:
+        self.stray = b""
+        """The first line that is of no event stream, cut: an answer may be another document."""
         self._buffer = bytearray()
         self._data: list[bytes] = []
         self._name = b""
@@ -105,3 +109,5 @@ class SseDecoder:
             self._data.append(value)
         elif field == b"event":
             self._name = value
+        elif field not in _OTHERS and not self.stray:
+            self.stray = line[:_KEPT]

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tokenwatt_site.load.api import Dialect
-from tokenwatt_site.load.api.chunk import error_message, parsed
+from tokenwatt_site.load.api.chunk import error_message, note_document, parsed
 from tokenwatt_site.load.sse import SseDecoder
 from tokenwatt_site.method.outcome import Asked, Ending, StreamFacts, classify
 from tokenwatt_site.method.trace import RequestTrace
@@ -121,6 +121,8 @@ class Stream:
             if tokens is not None:
                 self._token(tokens, self._read_s)
         self._facts.malformed = malformed
+        if self._sse.stray and not self._facts.events:
+            note_document(self._sse.stray, self._facts)
 
     def _refused(self) -> str:
         text = (self._refusal or b"").decode("utf-8", "replace")

@@ -144,6 +144,14 @@ def note_error(body: Any, facts: StreamFacts) -> None:
     facts.message = facts.message or error_message(body)
 
 
+def note_document(line: bytes, facts: StreamFacts) -> None:
+    """Note what a line says that belongs to no event stream: often an error, with HTTP 200."""
+    document = parsed(line.decode("utf-8", "replace"))
+    if is_dict(document) and (document.get("error") or document.get("object") == "error"):
+        note_error(document, facts)
+    facts.message = facts.message or "the answer is no event stream"
+
+
 def error_message(body: Any) -> str:
     """Return a server's words about an error, from any of the usual shapes; one line, cut.
 

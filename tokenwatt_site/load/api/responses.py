@@ -53,6 +53,7 @@ def _read(event: dict[str, Any], facts: StreamFacts) -> int | None:
     if kind == "response.output_item.added":
         item = event.get("item")
         if is_dict(item) and item.get("type") in _CALLS and item.get("name"):
+            facts.answered = True
             return _token(facts, 0)  # a call's name is written by the model, as in chat
     return None
 

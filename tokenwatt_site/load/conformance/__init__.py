@@ -1,0 +1,1 @@
+"""Streams whose truth is known, and the verdict on what a client makes of them."""
