@@ -23,6 +23,7 @@ def traces(draw: st.DrawFn) -> RequestTrace:
         input_tokens=draw(st.integers(1, 10**6)),
         output_tokens=draw(st.integers(1, 10**6)),
         injected=draw(st.booleans()),
+        n_planned=draw(st.integers(0, 100)),
         t_send_s=draw(maybe_time),
         events_s=stamps,
         event_tokens=draw(st.none() | st.just([1] * len(stamps))),
@@ -47,6 +48,7 @@ def test_a_trace_read_from_its_row_writes_the_same_row(trace: RequestTrace, t0_s
     again = trace_of(row)
     assert request_row(again, 3, 0.0) == row
     assert again.injected is trace.injected
+    assert again.n_planned == trace.n_planned
     assert len(again.events_s) == len(trace.events_s)
     for mine, its in zip(again.events_s, trace.events_s, strict=True):
         assert abs(mine - (its - t0_s)) < 1e-6

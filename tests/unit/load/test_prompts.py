@@ -1,8 +1,9 @@
 import pytest
 
-from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.documents.spec import SharedShare, SharedTokens, Spec
 from tokenwatt_site.load.facts import Calibration, ServerFacts
 from tokenwatt_site.load.prompts import PromptMaker
+from tokenwatt_site.method.sharing import Shared, shared_prefix
 
 LENGTHS = [3, 1, 8192, 40]
 
@@ -50,6 +51,48 @@ def test_the_smallest_vocabulary_still_gives_ids_in_it() -> None:
         ids = prompts(vocab_size)[2]
         assert isinstance(ids, list)
         assert set(ids) <= set(range(vocab_size))
+
+
+def sharing(
+    shared: Shared | None, vocab_size: int | None = 32_000, window: int = 0
+) -> list[list[int] | str]:
+    maker = PromptMaker(0, vocab_size)
+    maker.begin(window, [200, 300, 250], shared)
+    return [maker.prompt(index) for index in range(3)]
+
+
+def test_prompts_share_just_the_beginning_that_is_planned() -> None:
+    shared = shared_prefix(SharedTokens(tokens=64), [200, 300, 250])
+    one, two, three = sharing(shared)
+    assert [len(prompt) for prompt in (one, two, three)] == [200, 300, 250]
+    assert one[:64] == two[:64] == three[:64]
+    assert one[64:68] != two[64:68]
+    assert sharing(shared, window=1)[0][:64] != one[:64]
+
+
+def test_a_shared_beginning_is_longer_in_a_longer_prompt() -> None:
+    one, two, _ = sharing(shared_prefix(SharedShare(share=0.5), [200, 300, 250]))
+    assert one[:100] == two[:100]
+    assert one[100:104] != two[100:104]
+
+
+def test_equal_blocks_are_equal_tokens() -> None:
+    shared = Shared.of(100, [(7, 8), (7, 9, 8), (7, 8)], [200, 300, 150])
+    one, two, three = sharing(shared)
+    assert [len(prompt) for prompt in (one, two, three)] == [200, 300, 250]
+    assert two[:100] == one[:100]
+    assert two[100:104] != one[100:104]
+    assert two[200:] == one[100:]
+    assert three[:150] == one[:150]
+    assert three[150:154] != one[150:154]
+
+
+def test_text_shares_words() -> None:
+    shared = shared_prefix(SharedTokens(tokens=64), [200, 300, 250])
+    one, two, three = (str(prompt).split() for prompt in sharing(shared, None))
+    assert [len(words) for words in (one, two, three)] == [200, 300, 250]
+    assert one[:64] == two[:64] == three[:64]
+    assert one[64:70] != two[64:70]
 
 
 def test_text_has_a_word_a_token_until_calibrated() -> None:

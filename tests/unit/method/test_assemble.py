@@ -10,7 +10,7 @@ from tests.support.windows import spec_of, stream, window_of
 from tokenwatt_site.documents import doors
 from tokenwatt_site.documents.run import Hardware, Run
 from tokenwatt_site.documents.spec import Spec
-from tokenwatt_site.method.assemble import Resolved, assemble
+from tokenwatt_site.method.assemble import Closing, Resolved, assemble
 from tokenwatt_site.method.energy import EnergyWindow, energy_window
 from tokenwatt_site.method.figures import (
     MeasuredWindow,
@@ -58,7 +58,7 @@ def document(
     series: dict[int, dict[str, Any]] | None = None,
     **changes: Any,
 ) -> Run:
-    closing = ("2026-11-30T12:10:00Z", [], series or {})
+    closing = Closing("2026-11-30T12:10:00Z", [], series or {})
     return assemble(spec or spec_of(), resolved_of(**changes), windows, done, closing)
 
 
@@ -309,3 +309,18 @@ def test_a_distribution_pools_and_keeps_not_applicable_out_of_the_curve() -> Non
     assert dist["censored_over"] == 10.0
     assert dist["cdf"][0] == [1.0, pytest.approx(100 * 2 / 6)]
     assert dist["cdf"][-1] == [4.0, pytest.approx(100 * 5 / 6)]
+
+
+def test_the_workload_says_what_was_asked_and_what_was_drawn() -> None:
+    asked = {"trace": None, "input_tokens": {"median": 100, "p90": 300}, "seed": 7}
+    spec = spec_of(workload=asked | {"output_tokens": {"fixed": 11}})
+    run = document([window_of(0, "confirm", stream())], MET, spec)
+    block = run.workload
+    assert (block.seed, block.timestamps, block.sha256) == (7, None, None)
+    assert block.nominal is not None
+    assert block.nominal.input_tokens == pytest.approx(142.1, abs=0.1)
+    assert block.clamp is not None
+    assert (block.clamp.input_tokens, block.clamp.output_tokens) == (800, 11)
+    realised = run.configs[0].realised
+    assert realised is not None
+    assert (realised.input_tokens, realised.output_tokens, realised.n) == (100, 11, 200)

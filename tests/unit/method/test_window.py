@@ -135,6 +135,9 @@ def late(traces: list[RequestTrace], nth: int, lag_s: float) -> list[RequestTrac
         (every(cohort(200), 1, n_cached=0), []),
         (every(cohort(200), 2, n_prompt=200, n_cached=1), []),
         (every(cohort(200), 2, n_prompt=200, n_cached=2), ["CACHED"]),
+        (every(cohort(200), 1, n_prompt=200, n_cached=101, n_planned=100), []),
+        (every(cohort(200), 1, n_prompt=200, n_cached=102, n_planned=100), ["CACHED"]),
+        (every(cohort(200), 1, n_prompt=200, n_cached=0, n_planned=100), []),
         (
             [*cohort(200), replace(request(99, outcome="failed"), reason="client_limit")],
             ["CLIENT_LIMIT"],
