@@ -1,6 +1,5 @@
 """The control plane of a server: its short questions, with one clear error for each failure."""
 
-import ssl
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Any, Self
@@ -11,6 +10,7 @@ from tokenwatt_site.errors import ServerError
 from tokenwatt_site.load.address import Address
 from tokenwatt_site.load.api.chunk import dicts, error_message, is_dict, parsed
 from tokenwatt_site.load.target import without_key
+from tokenwatt_site.load.tls import tls_context
 
 _SHORT_S = 10.0
 _LONGEST_WORDS = 300
@@ -25,14 +25,20 @@ class Control:
         address: Address,
         headers: Mapping[str, str],
         transport: httpx.BaseTransport | None = None,
+        ca_file: str | None = None,
     ) -> None:
+        """Take the server, what goes with each request, and whose signatures are trusted.
+
+        Raises:
+            UsageError: ``ca_file`` can't be used.
+        """
         self.url = address.url
         self._address = address
         self._headers = headers
         self._client = httpx.Client(
             headers={"Accept-Encoding": "identity", **headers},
             timeout=_SHORT_S,
-            verify=ssl.create_default_context() if address.scheme == "https" else False,
+            verify=tls_context(address, ca_file) or False,
             # llama.cpp hangs up after a stream without having said so: a kept connection is dead
             limits=httpx.Limits(max_keepalive_connections=0),
             transport=transport,
@@ -79,6 +85,14 @@ class Control:
             return {}
         body = parsed(response.text) if response.is_success else None
         return body if is_dict(body) else {}
+
+    def root_text(self, path: str) -> str:
+        """Return the text at a path of the server itself; empty where there is none."""
+        try:
+            response = self.ask("GET", self._address.root + path, refuse=False)
+        except ServerError:
+            return ""
+        return response.text if response.is_success else ""
 
     def ask(
         self, method: str, url: str, body: bytes | None = None, *, refuse: bool = True
@@ -144,9 +158,12 @@ class Control:
     def _unreachable(self, error: Exception) -> ServerError:
         words = self.clean(str(error)) or type(error).__name__
         if "CERTIFICATE_VERIFY_FAILED" in words:
+            other_name = "mismatch" in words
             return ServerError(
                 f"the certificate of {self._address.authority} can't be verified: {words}",
-                "use the name that the certificate is for, or set SSL_CERT_FILE to its CA's file",
+                "write the name that the certificate is for into engine.endpoint"
+                if other_name
+                else "name the PEM file of the authority that signed it in engine.ca_file",
             )
         if "SSL" in words:
             return ServerError(
