@@ -1,0 +1,153 @@
+"""What a search knows of a server: its windows, the twin, the estimate and its error."""
+
+import math
+from collections.abc import Sequence
+
+from tokenwatt_site.method.adaptive_facts import ModelFacts, SearchFacts
+from tokenwatt_site.method.adaptive_setting import Setting
+from tokenwatt_site.method.balance import Balanced, balance
+from tokenwatt_site.method.counted import MISS_SHARE
+from tokenwatt_site.method.probe import Measured, Probe
+from tokenwatt_site.method.rng import derive_seed
+from tokenwatt_site.method.twin import Mirror, Twin, twin_of
+from tokenwatt_site.method.twin_error import Error, drifted, error_of
+from tokenwatt_site.method.twin_player import UNLIMITED
+from tokenwatt_site.method.twin_scores import Limits
+from tokenwatt_site.method.twin_stream import Stream
+
+NEAR = (0.88, 1.12)
+"""Windows whose rate is within these of the estimate tell what happens there."""
+_NEAR_LEAST_S = 80.0
+_LAST = 6
+"""With less than that near, so many of the last ones are taken, wherever they are."""
+CORR_LEAST = 0.5
+_FIRST_STAY_S = 3.0
+_IN_FLIGHT_GROWTH = 1.8
+"""d ln(requests in flight)/d ln(rate), roughly, near a boundary."""
+_Z95 = 1.96
+
+
+class Model:
+    """The windows of a search and what they say."""
+
+    def __init__(self, setting: Setting, facts: SearchFacts) -> None:
+        self._setting = setting
+        self._facts = facts
+        self._limits = Limits.of(setting.slo)
+        self._mirror = Mirror(setting.player, self._limits, setting.budget_tokens, setting.replicas)
+        self._stream = Stream(
+            setting.workload,
+            setting.stream_requests,
+            derive_seed(setting.seed, "twin"),
+            setting.player,
+            self._limits,
+            setting.replicas,
+        )
+        self.windows: list[Measured] = []
+        """Those that count, in order."""
+        self._fresh = 0  # windows before this one are of a server that was faster or slower
+        self._straddles = False  # the first fresh one may have been measured while it changed
+        self.twin: Twin | None = None
+        self.error: Error | None = None
+        self.est_rps: float | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether the twin may explain luck: it came to rest, and moves as the server does."""
+        corr = None if self.error is None else self.error.corr
+        settled = self.twin is not None and self.twin.speed.settled
+        return settled and (corr is None or corr >= CORR_LEAST)
+
+    @property
+    def relative_error(self) -> float:
+        """The published error of the estimate over it; 0 while there are too few blocks to tell."""
+        return (self.error.relative or 0.0) if self.error is not None else 0.0
+
+    def add(self, measured: Measured) -> None:
+        """Count a window in."""
+        self.windows.append(measured)
+        if self._straddles and len(self.windows) > self._fresh + 1:
+            self._fresh += 1
+            self._straddles = False
+
+    def refit(self, guess_rps: float) -> None:
+        """Fit the twin to the windows near the estimate, or a first guess of it."""
+        near = self._near(self.est_rps or guess_rps)
+        twin = twin_of(near, self._mirror, self._stream, self.est_rps or guess_rps, self.twin)
+        if twin is None:
+            return
+        self.twin, self.est_rps = twin, twin.boundary.rate_rps
+        self.error = error_of(self._mirror, twin)
+        self._publish()
+
+    def drift(self) -> bool:
+        """Tell whether the newest window shows another speed; the older ones are forgotten then."""
+        if self.twin is None or not drifted(self._mirror, self.twin):
+            return False
+        self._fresh, self._straddles = len(self.windows) - 1, True
+        return True
+
+    def bound(self, rate_rps: float) -> None:
+        """Set the estimate to what a bracket allows."""
+        self.est_rps = rate_rps
+        self._publish()
+
+    def candidate_rps(self) -> float:
+        """Return the rate to confirm: below the estimate by guard, error, and planned misses."""
+        knobs = self._setting.knobs
+        est_rps, twin = self._known()
+        planned = math.log(MISS_SHARE / knobs.planned_share) / max(twin.boundary.slope, 1e-9)
+        below = max(knobs.guard, knobs.guard_errors * self.relative_error, planned)
+        return est_rps * (1 - min(knobs.guard_max, below))
+
+    def in_flight(self, rate_rps: float) -> int:
+        """Return how many requests a steady server would have in flight."""
+        if self.twin is None:
+            return round(_FIRST_STAY_S * rate_rps)
+        near = self.twin.boundary.near
+        return round(near.in_flight * (rate_rps / near.rate_rps) ** _IN_FLIGHT_GROWTH)
+
+    def balanced(self, probe: Probe) -> Balanced:
+        """Choose the schedule of a window."""
+        _, twin = self._known()
+        params = twin.params
+        steady = self._stream.steady(params, probe.rate_rps)
+        setting = self._setting
+        return balance(probe, setting.workload, setting.seed, self._mirror, params, steady)
+
+    def _known(self) -> tuple[float, Twin]:
+        if self.est_rps is None or self.twin is None:
+            raise ValueError("there is no twin yet")
+        return self.est_rps, self.twin
+
+    def _near(self, est_rps: float) -> Sequence[Measured]:
+        fresh = self.windows[self._fresh :]
+        low, high = (factor * est_rps for factor in NEAR)
+        near = [m for m in fresh if low <= m.probe.rate_rps <= high]
+        length_s = sum(min(m.w1_s, m.look_s) - m.w0_s for m in near)
+        return near if length_s >= _NEAR_LEAST_S else fresh[-_LAST:]
+
+    def _publish(self) -> None:
+        facts, twin, est = self._facts, self.twin, self.est_rps
+        facts.est_rps = est
+        if twin is None or est is None:
+            return
+        facts.kappa = twin.speed.kappa
+        facts.bound_by = ("ttft", "tpot")[twin.boundary.kind]
+        params = twin.params
+        facts.model = ModelFacts(
+            params.fixed_s,
+            params.sequence_s,
+            params.root_s,
+            params.prefill_s,
+            params.token_s,
+            params.square_s,
+            params.budget_tokens,
+            None if params.max_sequences == UNLIMITED else params.max_sequences,
+        )
+        if self.error is not None:
+            facts.corr, facts.resid_se = self.error.corr, self.error.residual
+            facts.error = self.error.relative
+        if facts.error is not None:
+            half = _Z95 * facts.error
+            facts.interval_rps = (est * (1 - half), est * (1 + half))

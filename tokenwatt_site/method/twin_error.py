@@ -1,0 +1,131 @@
+"""How well a twin tells what a server does: residual error, correlation, and drift of its speed."""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import correlation, median
+
+from tokenwatt_site.method.twin import Mirror, Pair, Replay, Twin
+from tokenwatt_site.method.twin_scores import TPOT, log_score
+
+BLOCK_S = 30.0
+_LEAST_BLOCKS, _LEAST_FOR_CORR = 8, 16
+_WIDEN = 1.15
+_PUBLISHED = 1.6
+"""The error from residuals is too small by this in simulation; the published one is widened."""
+_LEAST_OUTPUT = 8
+_DRIFT_LEAST, _DRIFT_ERRORS = 0.05, 4.0
+
+Values = Callable[[Pair], float]
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """What is known of the estimate's error; relative, None: too few blocks to tell."""
+
+    residual: float | None
+    """Of ln(score) between server and twin, over all windows together."""
+    relative: float | None
+    """Standard error of the estimated rate, as published."""
+    corr: float | None
+    """Correlation of block means of ln(score)."""
+
+
+def error_of(mirror: Mirror, twin: Twin) -> Error:
+    """Return what the residuals of a twin's windows say of its boundary."""
+    kind = twin.boundary.kind
+    played = [(replay, mirror.pairs(twin.params, replay, kind)) for replay in twin.replays]
+    residual = residual_error(
+        [_blocks(replay, _upper(pairs), _residual) for replay, pairs in played]
+    )
+    relative = None
+    if residual is not None:
+        server = _WIDEN * residual / twin.boundary.elasticity
+        relative = _PUBLISHED * math.hypot(server, twin.boundary.stream_error)
+    seen = [block for replay, pairs in played for block in _blocks(replay, pairs, _seen)]
+    told = [block for replay, pairs in played for block in _blocks(replay, pairs, _told)]
+    return Error(residual, relative, _corr(seen, told))
+
+
+def residual_error(windows: Iterable[Sequence[float]]) -> float | None:
+    """Return the standard error of the mean of block means; None with fewer than 8 blocks.
+
+    Neighbours depend on each other: the autocovariances of lag 1 and 2, within a window, are
+    counted in with the weights of Bartlett, 2/3 and 1/3.
+    """
+    windows = list(windows)
+    blocks = [block for window in windows for block in window]
+    if len(blocks) < _LEAST_BLOCKS:
+        return None
+    mean = math.fsum(blocks) / len(blocks)
+
+    def covariance(lag: int) -> float:
+        products = [
+            (a - mean) * (b - mean)
+            for window in windows
+            for a, b in zip(window, window[lag:], strict=False)
+        ]
+        return math.fsum(products) / len(blocks)
+
+    own = covariance(0)
+    total = own + 2 * (2 / 3 * covariance(1) + 1 / 3 * covariance(2))
+    return math.sqrt(max(total, own / 2) / len(blocks))
+
+
+def drifted(mirror: Mirror, twin: Twin) -> bool:
+    """Tell whether the newest window's speed has left that of the windows before it."""
+    speeds = [_log_speeds(mirror, twin, replay) for replay in twin.replays]
+    *known, newest = [blocks for blocks in speeds if len(blocks) > 1] or [[]]
+    if not known:
+        return False
+    means = [math.fsum(blocks) / len(blocks) for blocks in (*known, newest)]
+    moved = means[-1] - median(means[:-1])
+    own = math.fsum((block - means[-1]) ** 2 for block in newest) / (len(newest) - 1)
+    return abs(moved) > max(_DRIFT_LEAST, _DRIFT_ERRORS * math.sqrt(own / len(newest)))
+
+
+def _log_speeds(mirror: Mirror, twin: Twin, replay: Replay) -> list[float]:
+    """Return ln(TPOT seen over the twin's) of a window, means of blocks."""
+    pairs = mirror.pairs(twin.params, replay, TPOT)
+    long = [
+        pair
+        for i, pair in zip(replay.cohort, pairs, strict=True)
+        if replay.columns[2][i] >= _LEAST_OUTPUT
+    ]
+    return _blocks(replay, long, _residual)
+
+
+def _upper(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the half with the higher scores on the twin."""
+    middle = median(pair.twin for pair in pairs) if pairs else 0.0
+    return [pair for pair in pairs if pair.twin >= middle]
+
+
+def _blocks(replay: Replay, pairs: Sequence[Pair], value: Values) -> list[float]:
+    """Return the means of a value over blocks of 30 s; one that is less than half there is not."""
+    measured = replay.measured
+    length_s = min(measured.w1_s, measured.look_s) - measured.w0_s
+    groups: list[list[float]] = [[] for _ in range(int(length_s / BLOCK_S + 0.5) or 1)]
+    for pair in pairs:
+        i = int((pair.arrival_s - measured.w0_s) / BLOCK_S)
+        if i < len(groups) and pair.seen > 0 and pair.twin > 0:
+            groups[i].append(value(pair))
+    return [math.fsum(group) / len(group) for group in groups if group]
+
+
+def _residual(pair: Pair) -> float:
+    return _seen(pair) - _told(pair)
+
+
+def _seen(pair: Pair) -> float:
+    return log_score(pair.seen)
+
+
+def _told(pair: Pair) -> float:
+    return log_score(pair.twin)
+
+
+def _corr(seen: Sequence[float], told: Sequence[float]) -> float | None:
+    if len(seen) < _LEAST_FOR_CORR or len(set(seen)) == 1 or len(set(told)) == 1:
+        return None
+    return correlation(seen, told)
