@@ -79,6 +79,9 @@ class SpecEngine(Strict):
     api_key_env: Variable | None = key(None, phase="load")
     """Name of the environment variable that holds the API key. The key itself never stands in a
     spec."""
+    ca_file: str | None = key(None, phase="load")
+    """Path of a PEM file with the authorities that may have signed the server's certificate; null
+    means the system's. A relative path starts in the folder that the program runs in."""
     extra_body: dict[str, Any] = key({}, phase="load")
     """Merged into each request's JSON last; can't replace model, stream, stream_options, prompt,
     messages or max_tokens."""

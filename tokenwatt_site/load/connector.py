@@ -1,11 +1,11 @@
 """The way to a server: the seam that tests replace by a pair of connected protocols."""
 
 import asyncio
-import ssl
 from collections.abc import Callable
 from typing import Protocol
 
 from tokenwatt_site.load.target import Target
+from tokenwatt_site.load.tls import tls_context
 
 
 class Connector(Protocol):
@@ -25,9 +25,8 @@ class TcpConnector:
 
     def __init__(self, target: Target) -> None:
         self._address = target.address
-        self._tls: ssl.SSLContext | None = None
-        if self._address.scheme == "https":
-            self._tls = ssl.create_default_context()
+        self._tls = tls_context(target.address, target.ca_file)
+        if self._tls is not None:
             self._tls.set_alpn_protocols(["http/1.1"])
 
     async def connect(self, protocol_factory: Callable[[], asyncio.Protocol]) -> asyncio.Transport:

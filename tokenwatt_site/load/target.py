@@ -39,6 +39,8 @@ class Target:
     """Hold answers to it; not where the server's counts don't tell."""
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
     text_prompts: bool = False
+    ca_file: str | None = None
+    """PEM file of the authorities that are trusted; None means the system's."""
     timeout_s: float = 300.0
     """Seconds from sending after which a request has failed."""
     max_concurrency: int = 8192
@@ -71,6 +73,7 @@ class Target:
             lengths_ok=facts.lengths_ok,
             extra_body=checked_extra(engine.extra_body),
             text_prompts=not facts.ids_ok,
+            ca_file=engine.ca_file,
             timeout_s=spec.measurement.request_timeout_s,
             max_concurrency=spec.measurement.max_concurrency,
             ask_usage=facts.usage_ok,

@@ -9,9 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tokenwatt_site.errors import ServerError
+from tests.unit.load.conftest import Certificates
+from tokenwatt_site.errors import ServerError, UsageError
 from tokenwatt_site.load.address import Address
 from tokenwatt_site.load.control import Control
+
+MODELS = b'HTTP/1.1 200 OK\r\nContent-Length: 26\r\n\r\n{"data": [{"id": "tiny"}]}'
 
 
 @contextmanager
@@ -44,10 +47,16 @@ def listening(greeting: bytes, tls: ssl.SSLContext | None = None) -> Iterator[in
         thread.join()
 
 
-def refusal(endpoint: str) -> ServerError:
+def tls(certificates: Certificates) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(certificates.server)
+    return context
+
+
+def refusal(endpoint: str, ca_file: str | None = None) -> ServerError:
     with (
         pytest.raises(ServerError) as refused,
-        Control(Address.of(endpoint), {}) as control,
+        Control(Address.of(endpoint), {}, ca_file=ca_file) as control,
     ):
         control.models()
     return refused.value
@@ -80,20 +89,47 @@ def test_https_to_plain_http() -> None:
     assert f"http://127.0.0.1:{port}/v1" in refused.hint
 
 
-def test_a_certificate_that_nobody_signed(certificate: Path) -> None:
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate)
-    with listening(b"", context) as port:
+def test_an_authority_that_nobody_knows(certificates: Certificates) -> None:
+    with listening(b"", tls(certificates)) as port:
         refused = refusal(f"https://localhost:{port}/v1")
     assert "can't be verified" in refused.what
-    assert "SSL_CERT_FILE" in refused.hint
+    assert "engine.ca_file" in refused.hint
+
+
+def test_a_certificate_of_another_host(certificates: Certificates) -> None:
+    with listening(b"", tls(certificates)) as port:
+        refused = refusal(f"https://127.0.0.1:{port}/v1", str(certificates.authority))
+    assert "can't be verified" in refused.what
+    assert "the name that the certificate is for" in refused.hint
+
+
+def test_an_authority_of_our_own(certificates: Certificates) -> None:
+    endpoint, ca_file = "https://localhost:{}/v1", str(certificates.authority)
+    with (
+        listening(MODELS, tls(certificates)) as port,
+        Control(Address.of(endpoint.format(port)), {}, ca_file=ca_file) as control,
+    ):
+        assert control.models() == [{"id": "tiny"}]
+
+
+@pytest.mark.parametrize(
+    "text, what",
+    [(None, "can't be read: No such file"), ("", "holds no certificate"), ("x", "no certificate")],
+)
+def test_a_file_that_holds_no_authority(tmp_path: Path, text: str | None, what: str) -> None:
+    file = tmp_path / "ca.pem"
+    if text is not None:
+        file.write_text(text)
+    with pytest.raises(UsageError, match=what) as refused:
+        Control(Address.of("https://localhost/v1"), {}, ca_file=str(file))
+    assert refused.value.hint
+    with Control(Address.of("http://localhost/v1"), {}, ca_file=str(file)):
+        pass
 
 
 def test_a_list_of_models() -> None:
-    body = b'{"data": [{"id": "tiny"}]}'
-    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body)
     with (
-        listening(head + body) as port,
+        listening(MODELS) as port,
         Control(Address.of(f"http://127.0.0.1:{port}/v1"), {}) as control,
     ):
         assert control.models() == [{"id": "tiny"}]

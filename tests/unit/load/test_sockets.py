@@ -4,12 +4,12 @@ import asyncio
 import ssl
 from array import array
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.scripted import END, HEAD, Do, Script, ScriptedServer, chunk, event
+from tests.unit.load.conftest import Certificates
 from tokenwatt_site.load.api import dialect
 from tokenwatt_site.load.clock import RealClock
 from tokenwatt_site.load.connection import Pool
@@ -190,16 +190,19 @@ def test_a_long_prompt_and_a_long_read_pass(
 @LOOPS
 def test_tls_is_verified(
     loop: Callable[[], asyncio.AbstractEventLoop],
-    certificate: Path,
+    certificates: Certificates,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    context.load_cert_chain(certificate)
+    context.load_cert_chain(certificates.server)
     server = ScriptedServer(lambda *_: WHOLE)
     refused = load(server, loop, [0.0], tls=context, host="localhost")
     assert outcomes(refused) == ["connect"]
     assert "CERTIFICATE_VERIFY_FAILED" in refused.messages["connect"]
-    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-    assert outcomes(load(server, loop, [0.0], tls=context, host="localhost")) == ["ok"]
-    wrong_name = load(server, loop, [0.0], tls=context, host="127.0.0.1")
+    known = {"ca_file": str(certificates.authority)}
+    assert outcomes(load(server, loop, [0.0], tls=context, host="localhost", **known)) == ["ok"]
+    wrong_name = load(server, loop, [0.0], tls=context, host="127.0.0.1", **known)
     assert outcomes(wrong_name) == ["connect"]
+    assert "mismatch" in wrong_name.messages["connect"]
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificates.authority))
+    assert outcomes(load(server, loop, [0.0], tls=context, host="localhost")) == ["ok"]
