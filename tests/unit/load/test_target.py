@@ -42,6 +42,11 @@ def test_the_body_of_chat() -> None:
     assert "ignore_eos" not in body(target)
 
 
+def test_the_authorities_of_the_spec_are_the_targets() -> None:
+    assert Target.of(spec(ca_file="ca.pem"), URL, ServerFacts("m")).ca_file == "ca.pem"
+    assert Target.of(spec(), URL, ServerFacts("m")).ca_file is None
+
+
 def test_usage_is_not_asked_for_where_the_server_refuses_it() -> None:
     target = Target.of(spec(), URL, ServerFacts("m", usage_ok=False))
     assert "stream_options" not in body(target)
