@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from tokenwatt_site import accelerators, power
+from tokenwatt_site import accelerators, power, restore
+from tokenwatt_site.documents.doors import load_run
 from tokenwatt_site.documents.hardware import known_hardware
 from tokenwatt_site.documents.run import Hardware, Run
 from tokenwatt_site.documents.spec import SimulatorOptions, Spec, SpecPower
@@ -41,12 +42,15 @@ from tokenwatt_site.method import prose
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.draw import tail_s
 from tokenwatt_site.method.figures import MeasuredWindow
-from tokenwatt_site.method.ladder import bounds, check_sweep
+from tokenwatt_site.method.ladder import bounds
+from tokenwatt_site.method.identity import same_set_up, same_spec
 from tokenwatt_site.method.meters import meter_specs, primary_meter
 from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.profiles import shape_of
+from tokenwatt_site.method.rebuild import Rebuilt
 from tokenwatt_site.method.recorded import with_recorded_rate
 from tokenwatt_site.method.replay import Trace, trace_of
+from tokenwatt_site.method.search import check_search
 from tokenwatt_site.method.secrecy import refuse_secrets
 from tokenwatt_site.method.workloads import workload_of
 from tokenwatt_site.power.meter import Meter
@@ -58,6 +62,8 @@ from tokenwatt_site.store import RunStore
 
 SIMULATOR = "simulator:"
 Tell = Callable[[dict[str, Any]], None]
+_FORM = ("model", "max_context", "ids_ok", "ignore_eos_ok", "lengths_ok", "usage_ok")
+"""What the preflight found that decides the requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +94,48 @@ class Result:
     exit_code: int
 
 
-def plan(spec: Spec, options: Options) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """A run that was cut off, taken up."""
+
+    store: RunStore
+    rebuilt: Rebuilt
+
+    @property
+    def spec(self) -> Spec:
+        """Return what was asked."""
+        return self.rebuilt.begin.spec
+
+    def options(self) -> Options:
+        """Return how it was asked for."""
+        origin = self.rebuilt.begin.resolved.origin
+        return Options(
+            Path(origin.spec_file), origin.label, origin.role, self.store.out, force=False
+        )
+
+
+def take_up(out: Path, spec: Spec | None, spec_file: Path | None) -> Resumed:
+    """Return a run to go on with; ``spec``, where it is given, must be the run's own.
+
+    Raises:
+        UsageError: another spec, or the run is written by another process.
+        DocumentError: there is no run that can be gone on with.
+    """
+    resumed = Resumed(*restore.take_up(out))
+    if spec is not None and spec_file is not None:
+        trace = trace_of(read_trace(spec.workload.trace, spec_file.parent))
+        same_spec(resumed.rebuilt.begin, with_recorded_rate(spec, trace))
+    return resumed
+
+
+def plan(spec: Spec, options: Options, resumed: Resumed | None = None) -> dict[str, Any]:
     """Return what a measurement would do; sends nothing.
 
     Raises:
         UsageError: the spec asks for what can't be, or for what this version refuses.
     """
     _refuse(spec)
-    trace = _trace(spec, options)
+    trace = resumed.rebuilt.trace if resumed else _trace(spec, options)
     spec = with_recorded_rate(spec, trace)
     address = None if spec.engine.endpoint == SIMULATOR else Address.of(spec.engine.endpoint)
     workload = workload_of(spec.workload, trace)
@@ -116,34 +156,36 @@ def plan(spec: Spec, options: Options) -> dict[str, Any]:
         "minutes": [cost.minutes_best, cost.minutes_worst],
         "limits": prose.promise(spec),
         "workload": workload.describe(),
-        "search": "given rates"
-        if spec.sweep.rates
-        else f"ladder from {spec.sweep.start_rps:g} requests/s",
+        "search": _search(spec),
         "power": f"{meter.source} at {meter.sampling_hz:g} Hz" if meter else "none",
         "out": str(options.out),
         "files": [str(options.out), *(str(folder / name) for name in names)],
     }
 
 
-def measure(spec: Spec, options: Options, tell: Tell) -> Result:
+def measure(spec: Spec, options: Options, tell: Tell, resumed: Resumed | None = None) -> Result:
     """Measure what the spec asks for and save the document.
 
     Args:
         spec: the spec.
         options: label, role and place.
         tell: shown events: ``note``, ``tick``, ``window``.
+        resumed: the run to go on with, from its last finished window.
 
     Raises:
         TokenwattError: the server, a meter or a file can't be used.
         Interrupted: Ctrl-C; the draft is saved.
     """
     _refuse(spec)
-    trace = _trace(spec, options)
+    if resumed and resumed.rebuilt.done:
+        return _finished(resumed, resumed.rebuilt.done)
+    trace = resumed.rebuilt.trace if resumed else _trace(spec, options)
     spec = with_recorded_rate(spec, trace)
     raise_descriptors(spec.measurement.max_concurrency)
     with ExitStack() as stack:
         # the files first: a place that can't be written costs no server time
-        store = RunStore(options.out, force=options.force)
+        store = resumed.store if resumed else RunStore(options.out, force=options.force)
+        stack.callback(store.close)
         url = _server(spec, stack)
         facts = preflight(spec, url, trace=trace)
         _note(tell, facts)
@@ -152,9 +194,19 @@ def measure(spec: Spec, options: Options, tell: Tell) -> Result:
         setup = _setup(spec, options, (url, facts, hardware, samplers), store, tell)
         setup.trace = trace
         session = Session(spec, setup)
+        if resumed:
+            same_set_up(resumed.rebuilt.begin, setup.resolved, session.meters(), setup.server)
+            session.go_on(resumed.rebuilt)
         _play(session, options.out)
     assert session.done is not None  # noqa: S101 - the search has answered
     return Result(session.document(), options.out, exit_code(session.done, session.windows))
+
+
+def _finished(resumed: Resumed, done: Done) -> Result:
+    """Return the result of a run that needs no going on with; nothing is written."""
+    run, _ = load_run(resumed.store.out)
+    resumed.store.close()
+    return Result(run, resumed.store.out, exit_code(done, resumed.rebuilt.windows))
 
 
 def exit_code(done: Done, windows: Sequence[MeasuredWindow]) -> int:
@@ -162,7 +214,7 @@ def exit_code(done: Done, windows: Sequence[MeasuredWindow]) -> int:
     reported = [w for w in windows if w.window.rate_rps == done.rate_rps and w.valid]
     if done.invalid or any(not m.energy.valid for w in reported for m in w.meters):
         return InvalidMeasurement.exit_code
-    return 0 if done.word == "met" else NoPassingRate.exit_code
+    return 0 if done.word in ("met", "proven") else NoPassingRate.exit_code
 
 
 def _play(session: Session, out: Path) -> None:
@@ -172,17 +224,18 @@ def _play(session: Session, out: Path) -> None:
             runner.run(session.run())
     except TokenwattError as error:
         kept = f"{error.what}; {out} holds {len(session.windows)} windows as a draft"
-        raise type(error)(kept, error.hint) from None
+        hint = f"{error.hint}; tokenwatt-site measure --resume {out} goes on with it"
+        raise type(error)(kept, hint.removeprefix("; ")) from None
     except KeyboardInterrupt:
         raise Interrupted(
             f"interrupted after {len(session.windows)} windows; {out} holds them as a draft",
-            "run the same command with another --out, or --force, to measure anew",
+            f"tokenwatt-site measure --resume {out} goes on with it",
         ) from None
 
 
 def _refuse(spec: Spec) -> None:
     """Refuse by name what the spec may say and this version doesn't do."""
-    check_sweep(spec.sweep, spec.measurement.repeats)
+    check_search(spec)
     checked_extra(spec.engine.extra_body)
     refuse_secrets(spec)
     if spec.engine.simulator:
@@ -198,6 +251,15 @@ def _refuse(spec: Spec) -> None:
             "engine.simulator is given and engine.endpoint isn't `simulator:`",
             "set engine.endpoint to `simulator:`, or remove engine.simulator",
         )
+
+
+def _search(spec: Spec) -> str:
+    if spec.sweep.rates:
+        return "given rates"
+    kind = "ladder"
+    if spec.sweep.strategy == "adaptive":
+        kind = f"adaptive ({spec.sweep.mode or 'standard'})"
+    return f"{kind} from {spec.sweep.start_rps:g} requests/s"
 
 
 def _trace(spec: Spec, options: Options) -> Trace | None:
@@ -289,7 +351,9 @@ def _setup(
         samplers=samplers,
         store=store,
         tell=tell,
+        think=asyncio.to_thread,
         workers=workers_for,
+        server={name: getattr(facts, name) for name in _FORM},
     )
 
 

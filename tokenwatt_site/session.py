@@ -6,10 +6,12 @@ runs in virtual time too.
 
 import asyncio
 import datetime as dt
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tokenwatt_site import __version__
 from tokenwatt_site.documents.run import Run
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.errors import ServerError
@@ -20,15 +22,17 @@ from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.load.workers import Playing, staged
 from tokenwatt_site.method.account import Account, Load, MeterFacts, account, planned
-from tokenwatt_site.method.assemble import Resolved, assemble
+from tokenwatt_site.method.adaptive_facts import SearchFacts
+from tokenwatt_site.method.assemble import Closing, Resolved, assemble
 from tokenwatt_site.method.draw import draw, schedule_row
 from tokenwatt_site.method.events import begin_row, load_row, probe_row
 from tokenwatt_site.method.evidence import power_row, request_row
 from tokenwatt_site.method.figures import MeasuredWindow, window_record
-from tokenwatt_site.method.ladder import next_probe
 from tokenwatt_site.method.probe import Done, Measured, Probe
+from tokenwatt_site.method.rebuild import Rebuilt
 from tokenwatt_site.method.replay import Trace, trace_rows
 from tokenwatt_site.method.schedule import Schedule
+from tokenwatt_site.method.search import Search, search_of
 from tokenwatt_site.method.window import Tally
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.store import RunStore
@@ -38,8 +42,15 @@ LEAD_S = 0.5
 """Between drawing a schedule and its first second."""
 SETTLE_S = 1.0
 """After all streams are cancelled: servers notice within a second."""
+PATIENCE_S = 2.0
+"""A search that takes longer to say what comes next is talked of."""
 EDGE_S = 2.0
 """Power samples are kept from this long before a warm-up."""
+
+
+async def at_once(call: Callable[[], Probe | Done]) -> Probe | Done:
+    """Run a call where it stands: in virtual time nobody waits."""
+    return call()
 
 
 @dataclass(slots=True)
@@ -58,8 +69,12 @@ class Setup:
     settle_s: float = SETTLE_S
     trace: Trace | None = None
     """The recorded trace that the spec names."""
+    server: dict[str, Any] = field(default_factory=dict)
+    """What decides the form of the requests: a resumed run must find the same."""
     workers: Callable[[Schedule], int] = lambda _: 1
     """Over how many processes a load is played."""
+    think: Callable[[Callable[[], Probe | Done]], Awaitable[Probe | Done]] = at_once
+    """Runs what may take seconds of CPU; beside the loop, so that Ctrl-C works."""
 
 
 @dataclass(slots=True)
@@ -71,22 +86,38 @@ class Session:
     windows: list[MeasuredWindow] = field(default_factory=list)
     history: list[Measured] = field(default_factory=list)
     done: Done | None = None
+    search: Search = field(init=False)
+    """Says what to measure next."""
     _series: dict[int, dict[str, Any]] = field(default_factory=dict)
     """By window."""
     _at: str = ""
     """The last event's time: that of the document too, so that it can be found in the evidence."""
+    _facts: SearchFacts | None = None
+    """What the search knew when it was last asked."""
+    _ended: str = ""
+    """Code of what cut the measurement short."""
+    _resumed: bool = False
+
+    def __post_init__(self) -> None:
+        """Take the search that the spec asks for."""
+        self.search = search_of(self.spec, self.setup.trace)
+
+    def go_on(self, rebuilt: Rebuilt) -> None:
+        """Take the place of a session that was cut off, as it stood after its last window."""
+        self.windows, self.history = rebuilt.windows, rebuilt.history
+        self._series = rebuilt.series
+        self.search, self._facts = rebuilt.search, rebuilt.facts
+        self.setup.resolved = rebuilt.begin.resolved
+        self._resumed = True
 
     async def run(self) -> Run:
         """Measure until the search is done; return the document, which is saved too."""
-        setup = self.setup
-        setup.store.begin()
-        if setup.trace is not None:
-            setup.store.append("trace.jsonl.gz", trace_rows(setup.trace))
-        self._event("begin", **begin_row(self.spec, setup.resolved, self._meters(), {}))
+        self.setup.store.begin()
+        self._begin()
         self.save()
         try:
             while self.done is None:
-                step = next_probe(self.history, self.spec.sweep, self.spec.measurement)
+                step = await self._ask()
                 if isinstance(step, Done):
                     self.done = step
                     self._event("done", word=step.word, rate_rps=step.rate_rps)
@@ -94,14 +125,47 @@ class Session:
                     await self.measure(step)
                 self.save()
         except asyncio.CancelledError:
-            self._event("interrupted")
-            self.save()
+            self._end("INTERRUPTED")
             raise
         except ServerError:
-            self._event("stopped")
-            self.save()
+            self._end("SERVER_GONE")
             raise
         return self.document()
+
+    async def _ask(self) -> Probe | Done:
+        """Ask the search what comes next, which may take seconds."""
+        restarts = self._facts.restarts if self._facts else 0
+        asking = asyncio.ensure_future(
+            self.setup.think(lambda: self.search.next(tuple(self.history)))
+        )
+        done, _ = await asyncio.wait({asking}, timeout=PATIENCE_S)
+        if not done:
+            self.setup.tell({"event": "note", "about": "search", "text": "fitting the twin…"})
+        step = await asking
+        self._facts = facts = deepcopy(self.search.facts)
+        if facts and facts.restarts > restarts:
+            self._event("drift", windows=len(self.history))
+            text = "the server's speed has changed: the windows before don't count any more"
+            self.setup.tell({"event": "note", "about": "search", "text": text})
+        return step
+
+    def _begin(self) -> None:
+        """Write down what stands before the first window; of a resumed run, when it went on."""
+        setup = self.setup
+        if self._resumed:
+            self._event("resumed", tool=__version__, windows=len(self.windows))
+            stamps = (*setup.resolved.resumed, self._at)
+            setup.resolved = replace(setup.resolved, resumed=stamps)
+            return
+        if setup.trace is not None:
+            setup.store.append("trace.jsonl.gz", trace_rows(setup.trace))
+        self._event("begin", **begin_row(self.spec, setup.resolved, self.meters(), setup.server))
+
+    def _end(self, code: str) -> None:
+        """Save what there is, and why there is no more."""
+        self._ended = code
+        self._event("stopped", code=code)
+        self.save()
 
     async def measure(self, probe: Probe) -> None:
         """Play one window, judge it, append its evidence and remember its verdict."""
@@ -126,7 +190,7 @@ class Session:
             raise ServerError(
                 f"no request of window {probe.index} reached the server: it has stopped, "
                 "or refuses connections",
-                "start it again and measure anew",
+                "start it again",
             )
 
     async def _play(self, probe: Probe, playing: Playing) -> tuple[Played, Load]:
@@ -176,10 +240,11 @@ class Session:
             name = "power.jsonl.gz" if number == 0 else f"power-{number + 1}.jsonl.gz"
             store.append(name, read[-1])
         self._event("played", **load_row(probe.index, load))
-        power = list(zip(self._meters(), read, strict=True))
+        power = list(zip(self.meters(), read, strict=True))
         return account(self.spec, probe, load, rows, power)
 
-    def _meters(self) -> list[MeterFacts]:
+    def meters(self) -> list[MeterFacts]:
+        """Return what each meter is, the primary one first."""
         return [
             MeterFacts(sampler.meter.scope, sampler.meter.devices, sampler.hz)
             for sampler in self.setup.samplers
@@ -219,8 +284,8 @@ class Session:
 
     def document(self) -> Run:
         """Return the document of what was measured so far."""
-        closing = (self._at, self.setup.store.evidence(), self._series)
         setup = self.setup
+        closing = Closing(self._at, setup.store.evidence(), self._series, self._ended, self._facts)
         return assemble(self.spec, setup.resolved, self.windows, self.done, closing, setup.trace)
 
     def save(self) -> None:

@@ -154,4 +154,5 @@ def test_a_cancelled_session_leaves_a_draft_of_its_windows(tmp_path: Path) -> No
     assert run.verdict.word == "undecided"
     assert run.configs[0].sweep is not None
     assert len(run.configs[0].sweep) >= 1
-    assert '"interrupted"' in (tmp_path / "run/events.jsonl").read_text(encoding="utf-8")
+    assert run.verdict.code == "INTERRUPTED"
+    assert '"INTERRUPTED"' in (tmp_path / "run/events.jsonl").read_text(encoding="utf-8")

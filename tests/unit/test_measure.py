@@ -81,7 +81,7 @@ def test_a_plan_knows_this_machine(endpoint: str, *, loopback: bool) -> None:
 @pytest.mark.parametrize(
     "changes,error,said",
     [
-        ({"sweep": {"strategy": "adaptive"}}, RefusedError, "adaptive"),
+        ({"sweep": {"strategy": "adaptive", "growth": 2}}, UsageError, r"sweep\.growth"),
         ({"sweep": {"mode": "quick"}}, UsageError, "sweep.mode"),
         ({"power": [{"source": "board"}, {"source": "simulated"}]}, RefusedError, "several meters"),
         ({"hosts": [{"name": "a", "power": []}]}, RefusedError, "hosts"),

@@ -189,6 +189,9 @@ class Client(Strict):
     lag_p99_ms: NonNegative | None = None
     lag_max_ms: NonNegative | None = None
     gap_cv: NonNegative | None = None
+    """Standard deviation of the gaps between sends over their mean; 1 for Poisson."""
+    dispersion: NonNegative | None = None
+    """Variance of the sends in equal bins over their mean; 1 for Poisson."""
     cached_pct: NonNegative | None = None
     """Prompt tokens that the server took from a cache, by its own count."""
     planned_cached_pct: NonNegative | None = None
@@ -266,6 +269,42 @@ class Verdict(Strict):
 
     word: VerdictWord
     text: str = ""
+    code: str | None = None
+    """Why there is no answer: UNFINISHED, INTERRUPTED, SERVER_GONE or WINDOW_INVALID."""
+
+
+class TwinModel(Strict):
+    """The model of the server that was fitted to the records of its requests.
+
+    With B sequences that decode, x prompt tokens, and a = the sum over their chunks x_c of
+    x_c (tokens of that prompt before + x_c/2), a step takes fixed_s + sequence_s B + root_s sqrt(B)
+    + token_s x + square_s a, and prefill_s more where x > 0.
+    """
+
+    fixed_s: NonNegative
+    sequence_s: NonNegative
+    root_s: NonNegative
+    prefill_s: NonNegative
+    token_s: NonNegative
+    square_s: NonNegative
+    budget_tokens: PositiveInt
+    """Tokens of one step."""
+    max_sequences: PositiveInt | None = None
+    """Sequences at once; null: no limit was seen."""
+
+
+class BalancedSchedule(Strict):
+    """Which of several random schedules a window was given, and why."""
+
+    index: Count
+    """The window's."""
+    drawn: PositiveInt
+    taken: Count
+    """Its number: the schedule's seed is that of the purpose balance/<taken>."""
+    shares: list[NonNegative]
+    """Shares of its requests over 85, 90, 95 and 100 % of the limit, on the twin."""
+    long_run: list[NonNegative]
+    """The same of the twin's long run."""
 
 
 class Search(Strict):
@@ -278,6 +317,38 @@ class Search(Strict):
     """Highest rate that passed."""
     hi_rps: Positive | None = None
     """Lowest rate that failed."""
+    overrides: list[str] | None = None
+    """Keys of the spec's measurement that replaced those of the mode."""
+    minutes: NonNegative | None = None
+    """Server time of all windows, those given up included."""
+    est_rps: Positive | None = None
+    """The boundary by the twin."""
+    interval_rps: list[NonNegative] | None = None
+    """Its 95 % interval: two rates."""
+    error_pct: NonNegative | None = None
+    """Its standard error."""
+    bound_by: Literal["ttft", "tpot"] | None = None
+    """The limit that sets the boundary."""
+    candidates: Count | None = None
+    """Rates that were taken to confirm windows."""
+    climbs: Count | None = None
+    """How many of them were given up for a higher one."""
+    restarts: Count | None = None
+    """How many of them were given up because the server's speed had changed."""
+    drift: bool | None = None
+    """The server's speed changed while it was measured."""
+    kappa: NonNegative | None = None
+    """Factor on the fitted model's times that makes its latencies those of the server."""
+    corr: Number | None = None
+    """Correlation of server and twin on the same schedules, over blocks of 30 s."""
+    resid_se_pct: NonNegative | None = None
+    """Standard error of what the twin leaves unexplained, in percent of the latency."""
+    twin: Literal["used", "unused"] | None = None
+    """Whether the answer rests on the twin too, or on counts alone."""
+    twin_reason: str | None = None
+    """Why it is unused."""
+    model: TwinModel | None = None
+    balanced: list[BalancedSchedule] | None = None
 
 
 class Tool(Strict):
@@ -386,6 +457,8 @@ class Run(Strict):
     run_id: str | None = None
     started: Stamp | None = None
     finished: Stamp | None = None
+    resumed: list[Stamp] | None = None
+    """When a measurement that had been cut off was gone on with; null means never."""
     quick: bool | None = None
     simulated: bool | None = None
     labels: dict[str, str] | None = None

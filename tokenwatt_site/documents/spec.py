@@ -87,8 +87,8 @@ class SpecEngine(Strict):
     messages or max_tokens."""
     simulator: SimulatorOptions | None = key(None, phase="preflight")
     """Set-up of the embedded engine; only with the endpoint `simulator:`."""
-    max_batched_tokens: PositiveInt | None = key(None, phase="search", since="adaptive search")
-    """Token budget of one engine step, for the twin; null means 8,192."""
+    max_batched_tokens: PositiveInt | None = key(None, phase="search")
+    """Token budget of one engine step, for the twin of the adaptive search; null means 8,192."""
 
 
 class SpecModel(Strict):
@@ -200,15 +200,17 @@ class SpecMeasurement(Strict):
     """How long a window lasts and what bounds it."""
 
     warmup_s: NonNegative = key(45, phase="load")
-    """Seconds of load before a window counts."""
+    """Seconds of load before a window counts. In an adaptive search, where given: those of knee and
+    confirm windows."""
     window_s: Positive = key(300, phase="load")
     """Seconds of a confirm window; longer where fewer than 300 requests would arrive, at most ten
-    times."""
+    times. An adaptive search takes its mode's, unless this is given."""
     search_window_s: Positive = key(60, phase="load")
-    """Seconds of a search window; longer where fewer than 100 requests would arrive, at most ten
-    times."""
+    """Seconds of a ladder's search window; longer where fewer than 100 requests would arrive, at
+    most ten times."""
     repeats: Repeats = key(3, phase="search")
-    """Confirm windows at the reported rate; all must keep the limits."""
+    """Confirm windows at the reported rate; all must keep the limits. An adaptive search takes its
+    mode's number, unless this is given, and counts them together."""
     request_timeout_s: Positive = key(300, phase="load")
     """Seconds from sending after which a request has failed."""
     max_concurrency: PositiveInt = key(8192, phase="load")
@@ -220,15 +222,16 @@ class SpecSweep(Strict):
     """How the SLO boundary is looked for."""
 
     strategy: Literal["ladder", "adaptive"] | None = key(None, phase="search")
-    """ladder, or adaptive (not in this version); null runs the ladder and the document says so."""
-    mode: Literal["quick", "standard", "strict"] | None = key(
-        None, phase="search", since="adaptive search"
-    )
-    """Knobs of the adaptive search."""
-    max_minutes: Positive | None = key(None, phase="search", since="adaptive search")
-    """Bound on the server time of a search, in minutes."""
+    """adaptive, or ladder; null runs the ladder and the document says so. docs/search.md explains
+    both."""
+    mode: Literal["quick", "standard", "strict"] | None = key(None, phase="search")
+    """How thorough the adaptive search is; null means standard. The ladder has no modes."""
+    max_minutes: Positive | None = key(None, phase="search")
+    """The adaptive search starts no window that would take its server time above this, in minutes;
+    null sets no bound. The ladder takes none."""
     rates: list[Positive] | None = key(None, phase="search")
-    """Measure just these rates, in requests/s, instead of searching."""
+    """Measure just these rates, in requests/s, instead of searching. Ladder, as all that follow but
+    start_rps and max_rps."""
     start_rps: Positive = key(2.0, phase="search")
     """First rate, in requests/s."""
     growth: Growth = key(2.0, phase="search")

@@ -1,6 +1,5 @@
 """From spec and windows to a run document; also to a draft of one, after every window."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +9,13 @@ from tokenwatt_site.documents import doors
 from tokenwatt_site.documents.run import METHOD_VERSION, SCHEMA_VERSION, Evidence, Hardware, Run
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method import prose, summary
+from tokenwatt_site.method.adaptive_facts import SearchFacts
 from tokenwatt_site.method.figures import MeasuredWindow, pooled, window_record
 from tokenwatt_site.method.meters import is_simulated, primary_meter
 from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.replay import Trace
+from tokenwatt_site.method.search import confirm_s
+from tokenwatt_site.method.search_block import search_block
 from tokenwatt_site.method.statistics import variance_band_pct
 from tokenwatt_site.method.workload_block import workload_block
 
@@ -36,6 +38,23 @@ class Resolved:
     """The server turned out to be the embedded engine."""
     notes: tuple[str, ...] = ()
     """What the preflight changed or noticed, in sentences."""
+    resumed: tuple[str, ...] = ()
+    """When the measurement was gone on with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """What a document is closed with."""
+
+    at: str
+    """The time of writing."""
+    evidence: Sequence[Evidence]
+    series: Mapping[int, dict[str, Any]]
+    """Time series by window."""
+    ended: str = ""
+    """Code of why the measurement ended before the search did; empty while it runs."""
+    facts: SearchFacts | None = None
+    """What an adaptive search knows beside its answer."""
 
 
 def assemble(
@@ -43,7 +62,7 @@ def assemble(
     resolved: Resolved,
     windows: Sequence[MeasuredWindow],
     done: Done | None,
-    closing: tuple[str, Sequence[Evidence], Mapping[int, dict[str, Any]]],
+    closing: Closing,
     trace: Trace | None = None,
 ) -> Run:
     """Return the document of what was measured so far.
@@ -53,12 +72,12 @@ def assemble(
         resolved: what was found out before the first window.
         windows: every window, in the order they were measured.
         done: the search's answer; None while it runs.
-        closing: the time of writing, the evidence so far, and time series by window.
+        closing: the time of writing, what is kept and known beside the windows.
         trace: the recorded trace that the spec names.
     """
-    finished, evidence, series = closing
     reported = _reported(windows, done)
     config, missing = _config(spec, resolved, reported, windows)
+    series = closing.series
     drawn = [series[w.window.index] for w in reported if w.window.index in series]
     if drawn:
         config["series"] = drawn[0]
@@ -74,12 +93,12 @@ def assemble(
         "runs": len(reported),
         "variance_band_pct": band_pct,
         "configs": [config],
-        "finished": finished,
-        "quick": _quick(reported),
+        "finished": closing.at,
+        "quick": _quick(spec, reported),
         "missing": missing,
-        "verdict": _verdict(done),
-        "search": _search(windows, done),
-        "evidence": [each.model_dump(mode="json") for each in evidence],
+        "verdict": _verdict(done, closing.ended),
+        "search": search_block(spec, windows, done, closing.facts),
+        "evidence": [each.model_dump(mode="json") for each in closing.evidence],
     }
     document["summary"] = spec.text.summary or summary.summary(spec, document, resolved.notes)
     return Run.model_validate(document)
@@ -120,6 +139,7 @@ def _resolved(spec: Spec, resolved: Resolved) -> dict[str, Any]:
         "tool": {"name": "tokenwatt-site", "version": __version__},
         "run_id": resolved.run_id,
         "started": resolved.started,
+        **({"resumed": list(resolved.resumed)} if resolved.resumed else {}),
         "simulated": simulated,
     }
 
@@ -132,7 +152,9 @@ def _told(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _reported(windows: Sequence[MeasuredWindow], done: Done | None) -> list[MeasuredWindow]:
     """Return the windows at the reported rate; while the search runs, those so far."""
-    counting = [w for w in windows if w.valid and w.window.phase != "search"]
+    counting = [
+        w for w in windows if w.valid and w.window.phase != "search" and not w.window.aborted
+    ]
     if done is not None:
         return [w for w in counting if w.window.rate_rps == done.rate_rps]
     rate = counting[-1].window.rate_rps if counting else None
@@ -214,7 +236,7 @@ def _why(code: str, text: str) -> dict[str, str]:
 
 def _power(spec: Spec, resolved: Resolved, reported: list[MeasuredWindow]) -> dict[str, Any]:
     meter = primary_meter(spec)
-    window_s = reported[0].window.length_s if reported else spec.measurement.window_s
+    window_s = reported[0].window.length_s if reported else confirm_s(spec)
     scope = reported[0].meters[0].scope if reported and reported[0].meters else None
     return {
         "source": spec.text.source or resolved.meter_source or "none",
@@ -236,23 +258,23 @@ def _gate(spec: Spec) -> dict[str, Any] | None:
     return {"suite": suite, "threshold_pts": spec.accuracy.max_drop_pts}
 
 
-def _quick(reported: list[MeasuredWindow]) -> bool:
-    """Shorter than 180 s or fewer than three windows: good for checking a set-up only."""
-    return len(reported) < QUICK_REPEATS or any(
-        w.window.length_s < QUICK_WINDOW_S for w in reported
-    )
+def _quick(spec: Spec, reported: list[MeasuredWindow]) -> bool:
+    """Mode quick, windows under 180 s or fewer than three: good for checking a set-up only."""
+    short = any(w.window.length_s < QUICK_WINDOW_S for w in reported)
+    return spec.sweep.mode == "quick" or short or len(reported) < QUICK_REPEATS
 
 
-def _verdict(done: Done | None) -> dict[str, str]:
+_ENDED = {
+    "": ("UNFINISHED", "the measurement isn't finished"),
+    "INTERRUPTED": ("INTERRUPTED", "the measurement was interrupted before it was finished"),
+    "SERVER_GONE": ("SERVER_GONE", "the server could not be measured to the end"),
+}
+
+
+def _verdict(done: Done | None, ended: str) -> dict[str, str]:
     if done is None:
-        return {"word": "undecided", "text": "the measurement isn't finished"}
+        code, text = _ENDED[ended]
+        return {"word": "undecided", "text": text, "code": code}
+    if done.invalid:
+        return {"word": done.word, "text": done.text, "code": "WINDOW_INVALID"}
     return {"word": done.word, "text": done.text}
-
-
-def _search(windows: Sequence[MeasuredWindow], done: Done | None) -> dict[str, Any]:
-    search: dict[str, Any] = {"strategy": "ladder", "probes": len(windows)}
-    if done is not None and done.lo_rps is not None:
-        search["lo_rps"] = done.lo_rps
-    if done is not None and done.hi_rps is not None and math.isfinite(done.hi_rps):
-        search["hi_rps"] = done.hi_rps
-    return search

@@ -3,14 +3,17 @@
 Nothing else goes into the draws, so that a resumed or repeated run sends the same requests.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method.probe import Probe
 from tokenwatt_site.method.recorded import draw_schedule
 from tokenwatt_site.method.replay import Trace
-from tokenwatt_site.method.rng import derive_seed
+from tokenwatt_site.method.rng import derive_seed, rng
 from tokenwatt_site.method.schedule import Schedule
+from tokenwatt_site.method.sharing import shared_prefix
+from tokenwatt_site.method.stationary import with_residuals
 from tokenwatt_site.method.workloads import workload_of
 
 
@@ -18,7 +21,14 @@ def draw(spec: Spec, probe: Probe, trace: Trace | None = None) -> Schedule:
     """Draw a window's whole load: warm-up, window, arrivals until the last verdict is due."""
     seed = derive_seed(spec.workload.seed, probe.draw, probe.index)
     workload = workload_of(spec.workload, trace)
-    return draw_schedule(workload, probe.rate_rps, horizon_s(spec, probe, trace), seed)
+    drawn = draw_schedule(workload, probe.rate_rps, horizon_s(spec, probe, trace), seed)
+    if not probe.inject:
+        return drawn
+    source = rng(spec.workload.seed, "residuals", probe.index)
+    whole = with_residuals(drawn, workload, probe.inject, source)
+    if workload.prefix is not None:
+        return replace(whole, shared=shared_prefix(workload.prefix, whole.input_tokens))
+    return replace(whole, shared=drawn.shared and drawn.shared.after(probe.inject))
 
 
 def schedule_row(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from tokenwatt_site.documents.spec import SpecMeasurement, SpecSweep
-from tokenwatt_site.errors import RefusedError, UsageError
+from tokenwatt_site.errors import UsageError
 from tokenwatt_site.method.probe import Done, Measured, Probe
 from tokenwatt_site.method.window import MIN_REQUESTS, Phase, window_length_s
 from tokenwatt_site.units import fmt
@@ -37,16 +37,11 @@ _Steps = Generator[tuple[Phase, float], Measured, None]
 
 
 def check_sweep(sweep: SpecSweep, repeats: int) -> None:
-    """Refuse a search that can't be run as asked; ``repeats`` are those of a confirm.
+    """Refuse a ladder that can't be run as asked; ``repeats`` are those of a confirm.
 
     Raises:
         UsageError: knobs that contradict each other, of the other strategy, or out of all measure.
-        RefusedError: the adaptive search.
     """
-    if sweep.strategy == "adaptive":
-        raise RefusedError(
-            "sweep.strategy: adaptive is not in this version", "use ladder, or leave the key out"
-        )
     for key in ("mode", "max_minutes"):
         if getattr(sweep, key) is not None:
             raise UsageError(
@@ -54,6 +49,16 @@ def check_sweep(sweep: SpecSweep, repeats: int) -> None:
             )
     if sweep.rates is not None and not sweep.rates:
         raise UsageError("spec field sweep.rates is empty", "name rates, or null to search")
+    check_rates(sweep)
+    _check_size(sweep, repeats)
+
+
+def check_rates(sweep: SpecSweep) -> None:
+    """Refuse a rate above the highest one.
+
+    Raises:
+        UsageError: naming the key.
+    """
     named = {"rates": max(sweep.rates or [0]), "floor_rps": sweep.floor_rps or 0}
     for key, rate in {"start_rps": sweep.start_rps, **named}.items():
         if rate > sweep.max_rps:
@@ -61,7 +66,6 @@ def check_sweep(sweep: SpecSweep, repeats: int) -> None:
                 f"spec field sweep.{key}: {rate:g} is above max_rps {sweep.max_rps:g}",
                 "lower it, or raise sweep.max_rps",
             )
-    _check_size(sweep, repeats)
 
 
 def _check_size(sweep: SpecSweep, repeats: int) -> None:

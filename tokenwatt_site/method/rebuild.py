@@ -5,20 +5,22 @@ is asked again after every window what comes next.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tokenwatt_site.documents.run import Evidence, Run
 from tokenwatt_site.errors import DocumentError
 from tokenwatt_site.method.account import account
-from tokenwatt_site.method.assemble import assemble
+from tokenwatt_site.method.adaptive_facts import SearchFacts
+from tokenwatt_site.method.assemble import Closing, assemble
 from tokenwatt_site.method.draw import draw, schedule_row
 from tokenwatt_site.method.events import Begin, begin_of, load_of, probe_of, probe_row
 from tokenwatt_site.method.figures import MeasuredWindow
-from tokenwatt_site.method.ladder import next_probe
 from tokenwatt_site.method.probe import Done, Measured, Probe
 from tokenwatt_site.method.replay import Trace, trace_of_rows
 from tokenwatt_site.method.schedule import Schedule
+from tokenwatt_site.method.search import Search, search_of
 
 Row = dict[str, Any]
 
@@ -60,11 +62,21 @@ class Rebuilt:
     done: Done | None = None
     at: str = ""
     """Time of the last event."""
+    ended: str = ""
+    """Code of what cut the measurement short, if the last event says so."""
     faults: list[Fault] = field(default_factory=list)
+    search: Search = field(init=False)
+    """Has been asked after every window but the last."""
+    facts: SearchFacts | None = None
+    """What it knew then."""
+
+    def __post_init__(self) -> None:
+        """Take the search that was asked for."""
+        self.search = search_of(self.begin.spec, self.trace)
 
     def document(self, evidence: Sequence[Evidence]) -> Run:
         """Return the document of it, with the evidence that it names."""
-        closing = (self.at, evidence, self.series)
+        closing = Closing(self.at, evidence, self.series, self.ended, self.facts)
         begin = self.begin
         return assemble(begin.spec, begin.resolved, self.windows, self.done, closing, self.trace)
 
@@ -103,7 +115,7 @@ def rebuild(rows: Rows) -> Rebuilt:
         )
     walk = _Walk(rows, Rebuilt(begin_of(first), trace_of_rows(rows.trace), at=first["at"]))
     for event in events:
-        walk.built.at = event["at"]
+        walk.built.at, walk.built.ended = event["at"], event.get("code", "")
         step = _STEPS.get(event["event"])
         if step is not None:
             step(walk, event)
@@ -160,6 +172,13 @@ class _Walk:
         said = {"word": event["word"], "rate_rps": event["rate_rps"]}
         self._same("events.jsonl, the answer", said, _shown(step))
 
+    def resumed(self, event: Row) -> None:
+        """The measurement was gone on with, perhaps by another version of the program."""
+        begin = self.built.begin
+        stamps = (*begin.resolved.resumed, event["at"])
+        resolved = replace(begin.resolved, resumed=stamps)
+        self.built.begin = replace(begin, tool=event["tool"], resolved=resolved)
+
     def end(self) -> None:
         """Nothing may be left over."""
         files = {"requests.jsonl.gz": self._requests}
@@ -169,15 +188,21 @@ class _Walk:
         self._same("schedule.jsonl, after the last window", next(self._schedule, None), None)
 
     def _asked(self) -> Probe | Done:
-        spec = self.built.begin.spec
-        return next_probe(self.built.history, spec.sweep, spec.measurement)
+        step = self.built.search.next(tuple(self.built.history))
+        self.built.facts = deepcopy(self.built.search.facts)
+        return step
 
     def _same(self, place: str, said: Any, found: Any) -> None:
         if said != found:
             self.built.faults.append(Fault(place, said, found))
 
 
-_STEPS = {"window": _Walk.window, "played": _Walk.played, "done": _Walk.done}
+_STEPS = {
+    "window": _Walk.window,
+    "played": _Walk.played,
+    "done": _Walk.done,
+    "resumed": _Walk.resumed,
+}
 
 
 def _shown(step: Probe | Done) -> dict[str, Any]:
@@ -192,9 +217,11 @@ def _sent(requests: Sequence[Row], schedule: Schedule) -> tuple[Any, Any]:
     if len(requests) > len(schedule):
         return f"{len(requests)} requests", f"at most {len(schedule)}"
     for index, row in enumerate(requests):
-        said = (row["i"], row["sched_us"], row["in"], row["out"])
+        said = (row["i"], row["sched_us"], row["in"], row["out"], row.get("planned", 0))
         due_us = round(schedule.arrival_s[index] * 1e6)
-        asked = (index, due_us, schedule.input_tokens[index], schedule.output_tokens[index])
+        known = schedule.shared.known[index] if schedule.shared else 0
+        lengths = schedule.input_tokens[index], schedule.output_tokens[index]
+        asked = (index, due_us, *lengths, known)
         if said != asked:
             return said, asked
     return None, None

@@ -44,6 +44,16 @@ class Shared:
             known=self.known[number::of],
         )
 
+    def after(self, count: int) -> "Shared":
+        """Return the columns with as many prompts before them that share nothing."""
+        none = array("q", bytes(8 * count))
+        return replace(
+            self,
+            blocks=((),) * count + self.blocks,
+            tokens=none + self.tokens,
+            known=none + self.known,
+        )
+
     def mark(self, traces: Iterable[RequestTrace]) -> None:
         """Note in the traces of a load what a cache may hold of their prompts."""
         for trace in traces:

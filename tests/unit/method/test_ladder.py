@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tokenwatt_site.documents.spec import SpecMeasurement, SpecSweep
-from tokenwatt_site.errors import RefusedError, UsageError
+from tokenwatt_site.errors import UsageError
 from tokenwatt_site.method.ladder import bounds, check_sweep, next_probe
 from tokenwatt_site.method.probe import Done, Measured, Probe
 
@@ -222,11 +222,6 @@ def test_a_sweep_that_contradicts_itself_is_a_usage_error(knobs: dict[str, Any],
     with pytest.raises(UsageError) as caught:
         check_sweep(SpecSweep(**knobs), repeats=3)
     assert says in str(caught.value)
-
-
-def test_the_adaptive_search_is_refused_by_name() -> None:
-    with pytest.raises(RefusedError, match="not in this version"):
-        check_sweep(SpecSweep(strategy="adaptive"), repeats=3)
 
 
 @pytest.mark.parametrize(
