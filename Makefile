@@ -11,7 +11,7 @@ UV := $(shell command -v uv 2>/dev/null)
 .DEFAULT_GOAL := help
 
 help: ## What there is
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 18
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/' | expand -t 22
 
 env: $(VENV)/.ready ## The environment: .venv with everything of requirements.lock
 

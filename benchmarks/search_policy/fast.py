@@ -1,15 +1,22 @@
 """The twin's player and the drawing of schedules in C: the same results, many times faster."""
 
 import ctypes
+import math
 import sys
 from array import array
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import Any
 
 from benchmarks.search_policy.native import at, library
-from tokenwatt_site.method import schedule
+from tokenwatt_site.method import nnls, schedule, twin_fit
+from tokenwatt_site.method.probe import Measured
 from tokenwatt_site.method.schedule import Schedule
 from tokenwatt_site.method.twin_player import Played, TwinParams
+from tokenwatt_site.method.twin_scores import TTFT, Limits
 from tokenwatt_site.method.workloads import Fixed, LengthDist, Lognormal, Workload
 
+_WINDOWS = 200
 _ROOM = 6.0  # standard deviations of a count of arrivals
 
 
@@ -67,9 +74,59 @@ def poisson_schedule(workload: Workload, rate_rps: float, horizon_s: float, seed
     return Schedule(arrival_s, inputs, outputs, seed, rate_rps)
 
 
+def played_scores(
+    limits: Limits,
+    played: Played,
+    arrival_s: "array[float]",
+    kind: int,
+    look_s: float = math.inf,
+) -> "array[float]":
+    """Return the scores of a play, see ``Limits.played``."""
+    n = len(arrival_s)
+    scores = array("d", bytes(8 * n))
+    limit_s = limits.ttft_s if kind == TTFT else limits.tpot_s
+    columns = map(at, (arrival_s, *played, scores))
+    library().twin_scores(n, kind == TTFT, limit_s, look_s, *columns)
+    return scores
+
+
+def non_negative(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> list[float]:
+    """Return the coefficients of ``nnls.non_negative``."""
+    width = len(rows[0])
+    lines = zip(rows, targets, strict=True)
+    flat = array("d", chain.from_iterable((*row, target) for row, target in lines))
+    sums = array("d", bytes(8 * (width + 1) ** 2))
+    library().products(len(rows), width + 1, at(flat), at(sums))
+    square = [sums[i * (width + 1) : (i + 1) * (width + 1)] for i in range(width)]
+    scale = [square[j][j] ** 0.5 or 1.0 for j in range(width)]
+    gram = [[square[i][j] / (scale[i] * scale[j]) for j in range(width)] for i in range(width)]
+    goal = [square[i][width] / scale[i] for i in range(width)]
+    return [x / s for x, s in zip(vars(nnls)["_active_set"](gram, goal), scale, strict=True)]
+
+
+class Rows:
+    """Remembers the rows that each window gives to a fit: a search fits the same ones often."""
+
+    def __init__(self, of: Callable[..., Iterable[Any]]) -> None:
+        self._of = of
+        self._known: dict[Any, tuple[Measured, list[Any]]] = {}
+
+    def __call__(self, measured: Measured, *more: int) -> list[Any]:
+        """Return the rows of a window."""
+        key = (id(measured), *more)
+        if key not in self._known:
+            if len(self._known) > _WINDOWS:
+                self._known.clear()
+            self._known[key] = measured, list(self._of(measured, *more))
+        return self._known[key][1]
+
+
 def install() -> None:
-    """Let every module of this process that draws Poisson streams draw them here."""
+    """Let this process draw, score and fit here."""
     slow = schedule.poisson_schedule
     for module in list(sys.modules.values()):
         if getattr(module, "poisson_schedule", None) is slow and module is not schedule:
             vars(module)["poisson_schedule"] = poisson_schedule
+    vars(twin_fit)["_rows"] = Rows(vars(twin_fit)["_rows"])
+    vars(twin_fit)["non_negative"] = non_negative
+    setattr(Limits, "played", played_scores)  # noqa: B010 - no method of the class's own

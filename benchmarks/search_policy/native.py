@@ -130,6 +130,11 @@ def library() -> ctypes.CDLL:
         "server_run": ([pointer, real], ctypes.c_int),
         "server_look": ([pointer, real, *columns], None),
         "twin_play": ([pointer, number, *columns, real, *columns], ctypes.c_int),
+        "twin_scores": (
+            [number, ctypes.c_int, real, real, pointer, *columns, pointer],
+            None,
+        ),
+        "products": ([number, number, pointer, pointer], None),
         "poisson_schedule": (
             [ctypes.c_uint64, real, real, pointer, pointer, number, *columns],
             number,

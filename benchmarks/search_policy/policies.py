@@ -6,9 +6,13 @@ from typing import Any
 
 from benchmarks.search_policy.cases import Case
 from benchmarks.search_policy.harness import Bench
+from benchmarks.search_policy.fast import play_twin
+from tokenwatt_site.method.adaptive import Adaptive
+from tokenwatt_site.method.adaptive_setting import Mode, Setting
 from tokenwatt_site.method.ladder import next_probe
 from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.rng import open_unit, rng
+from tokenwatt_site.method.workloads import workload_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +51,65 @@ def ladder(measurement: dict[str, Any], *, dithered: bool) -> Policy:
     return policy
 
 
+def adaptive(mode: Mode) -> Policy:
+    """Return the product's adaptive search in one of its modes; it sees requests alone."""
+
+    def policy(case: Case, seed: int) -> Answer:
+        spec = case.spec(seed, sweep={"strategy": "adaptive", "mode": mode})
+        bench = Bench(spec, case.server(seed))
+        search = Adaptive(
+            Setting(
+                workload=workload_of(spec.workload),
+                slo=spec.slo,
+                seed=seed,
+                sweep=spec.sweep,
+                measurement=spec.measurement,
+                replicas=case.replicas,
+                player=play_twin,
+            )
+        )
+        facts, before = search.facts, None
+        while not isinstance(step := search.next(bench.windows), Done):
+            if step.phase == "confirm" and before is None:
+                before = facts.est_rps
+            bench.measure(step)
+        more = {
+            "before": _rounded(before),
+            "after": _rounded(facts.est_rps),
+            "word": step.word,
+            "error": _rounded(facts.error),
+            "corr": _rounded(facts.corr),
+            "twin": facts.twin,
+            "drift": facts.drift,
+            "candidates": facts.candidates,
+            "climbs": facts.climbs,
+            "windows": len(bench.windows),
+        }
+        return Answer(step.rate_rps, bench.now_s / 60, more)
+
+    return policy
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 5)
+
+
 QUICK = {"warmup_s": 45, "search_window_s": 60, "window_s": 120, "repeats": 2}
 LONG = {"warmup_s": 45, "search_window_s": 60, "window_s": 300, "repeats": 3}
 
 POLICIES: dict[str, Policy] = {
+    "standard": adaptive("standard"),
+    "quick": adaptive("quick"),
+    "strict": adaptive("strict"),
     "ladder-quick": ladder(QUICK, dithered=False),
     "ladder-quick-dithered": ladder(QUICK, dithered=True),
     "ladder": ladder(LONG, dithered=True),
 }
 
 NAMES = {
+    "standard": "adaptive, standard",
+    "quick": "adaptive, quick",
+    "strict": "adaptive, strict",
     "ladder-quick": "ladder, quick: 60 s / 2 × 120 s, from 2 requests/s",
     "ladder-quick-dithered": "ladder, quick: 60 s / 2 × 120 s",
     "ladder": "ladder: 60 s / 3 × 300 s",

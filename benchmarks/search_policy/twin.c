@@ -148,3 +148,23 @@ int twin_play(const Twin *twin, int64_t n, const double *arrival_s, const int64_
     free(s.heap.keys);
     return 0;
 }
+
+/* Limits.played of twin_scores.py: TTFT where ttft is set, else TPOT, over its limit. */
+void twin_scores(int64_t n, int ttft, double limit_s, double look_s, const double *arrival_s,
+                 const double *first_s, const double *last_s, const int64_t *tokens,
+                 double *scores) {
+    for (int64_t i = 0; i < n; i++) {
+        if (ttft) scores[i] = ((look_s < first_s[i] ? look_s : first_s[i]) - arrival_s[i]) / limit_s;
+        else if (tokens[i] > 1) scores[i] = (last_s[i] - first_s[i]) / (double)(tokens[i] - 1) / limit_s;
+        else scores[i] = 0.0;
+    }
+}
+
+/* The sums of nnls.py: row by row, products of all columns, those of the rows' last one included. */
+void products(int64_t n, int64_t width, const double *rows, double *sums) {
+    for (int64_t i = 0; i < width * width; i++) sums[i] = 0.0;
+    for (int64_t k = 0; k < n; k++)
+        for (int64_t i = 0; i < width; i++)
+            for (int64_t j = 0; j < width; j++)
+                sums[i * width + j] += rows[k * width + i] * rows[k * width + j];
+}
