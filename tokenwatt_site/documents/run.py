@@ -192,6 +192,9 @@ class Client(Strict):
     """Standard deviation of the gaps between sends over their mean; 1 for Poisson."""
     dispersion: NonNegative | None = None
     """Variance of the sends in equal bins over their mean; 1 for Poisson."""
+    """Standard deviation of the gaps between sends over their mean; 1 for Poisson."""
+    dispersion: NonNegative | None = None
+    """Variance of the sends in equal bins over their mean; 1 for Poisson."""
     cached_pct: NonNegative | None = None
     """Prompt tokens that the server took from a cache, by its own count."""
     planned_cached_pct: NonNegative | None = None

@@ -149,6 +149,7 @@ def _client(load: Load, stats: WindowStats) -> dict[str, float | None]:
         "lag_p99_ms": _ms(stats.client.lag_p99_s),
         "lag_max_ms": _ms(stats.client.lag_max_s),
         "gap_cv": stats.client.gap_cv,
+        "dispersion": stats.client.dispersion,
         "cached_pct": stats.client.cached_pct,
         "planned_cached_pct": stats.client.planned_cached_pct,
         "cpu_share": load.cpu_s / max(load.end_s, 1e-6),

@@ -204,11 +204,11 @@ def _weighted(pairs: Sequence[tuple[float | None, int]]) -> float | None:
 
 
 def _client(windows: Sequence[MeasuredWindow]) -> dict[str, float | None]:
-    """The worst of each figure that the load generator gives of itself; the gap CV's mean."""
+    """The worst of each figure that the load generator gives of itself; means of the arrivals'."""
     worst: dict[str, float | None] = {}
     for key in windows[0].client:
         values = [value for w in windows if (value := w.client[key]) is not None]
-        if key == "gap_cv":
+        if key in {"gap_cv", "dispersion"}:
             worst[key] = math.fsum(values) / len(values) if values else None
         else:
             worst[key] = max(values, key=abs) if values else None

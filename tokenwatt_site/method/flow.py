@@ -9,6 +9,10 @@ from typing import Self
 
 from tokenwatt_site.method.trace import RequestTrace
 
+_BIN_EVENTS = 5
+_BINS_LEAST = 10
+_BINS_MOST = 300
+
 
 @dataclass(frozen=True, slots=True)
 class Flow:
@@ -93,6 +97,25 @@ def gap_cv(times_s: Iterable[float]) -> float | None:
         return None
     spread = math.fsum((gap - mean_s) ** 2 for gap in gaps) / (len(gaps) - 1)
     return math.sqrt(spread) / mean_s
+
+
+def dispersion(times_s: Iterable[float], w0_s: float, w1_s: float) -> float | None:
+    """Return the index of dispersion of counts: variance over mean of the events in equal bins.
+
+    I = Var N / E N (Cox and Lewis, The Statistical Analysis of Series of Events, 1966): 1
+    for Poisson whatever the rate, 0 for a clock, more where events come in bursts. [w0_s, w1_s)
+    is cut into at most 300 bins of five events each or more; for Poisson I then scatters by
+    √(2 / (bins - 1)). None below ten bins, which say nothing.
+    """
+    inside = [t for t in times_s if w0_s <= t < w1_s]
+    bins = min(len(inside) // _BIN_EVENTS, _BINS_MOST)
+    if bins < _BINS_LEAST:
+        return None
+    counts = [0] * bins
+    for t in inside:
+        counts[min(int((t - w0_s) / (w1_s - w0_s) * bins), bins - 1)] += 1
+    mean = len(inside) / bins
+    return sum((count - mean) ** 2 for count in counts) / (bins - 1) / mean
 
 
 def tokens_an_event(traces: Iterable[RequestTrace]) -> float:

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
-from tokenwatt_site.method.flow import Flow, gap_cv, gaps_ms, prompt_tokens, tokens_an_event
+from tokenwatt_site.method.flow import (
+    Flow,
+    dispersion,
+    gap_cv,
+    gaps_ms,
+    prompt_tokens,
+    tokens_an_event,
+)
 from tokenwatt_site.method.slo import (
     Slo,
     decided,
@@ -87,6 +94,8 @@ class ClientFacts:
     lag_max_s: float | None
     gap_cv: float | None
     """Standard deviation of the gaps between sends over their mean; 1 for Poisson."""
+    dispersion: float | None
+    """Variance of the sends in equal bins over their mean; 1 for Poisson."""
     mismatch_pct: float | None
     """Finished requests whose token count differs from the tokens of their events."""
     coalesced_pct: float | None
@@ -96,10 +105,9 @@ class ClientFacts:
     """Prompt tokens that a cache may hold, by the workload's plan, of the same requests."""
 
     @classmethod
-    def of(
-        cls, cohort: Sequence[RequestTrace], finished: Sequence[RequestTrace], now_s: float
-    ) -> Self:
-        """Gather the facts of a cohort, of which ``finished`` are its requests that are ok."""
+    def of(cls, cohort: Sequence[RequestTrace], window: Window, now_s: float) -> Self:
+        """Gather the facts of a window's cohort."""
+        finished = [t for t in cohort if t.outcome == "ok"]
         sent_s = [t.t_send_s for t in cohort if t.t_send_s is not None]
         # a connection that is refused is the server's doing: the request failed, it didn't lag
         due = [t for t in cohort if t.t_send_s is not None or t.outcome == "running"]
@@ -108,6 +116,7 @@ class ClientFacts:
             lag_p99_s=nearest_rank(lags, 0.99) if lags else None,
             lag_max_s=lags[-1] if lags else None,
             gap_cv=gap_cv(sent_s),
+            dispersion=dispersion(sent_s, window.w0_s, window.w1_s),
             mismatch_pct=_pct(sum(n_output(t) != tokens_seen(t) for t in finished), len(finished)),
             coalesced_pct=_pct(sum(t.coalesced for t in cohort), len(cohort)),
             cached_pct=_told_pct(finished, lambda t: t.n_cached or 0),
@@ -212,7 +221,7 @@ def judge(traces: Sequence[RequestTrace], window: Window, slo: Slo, now_s: float
 
     good = sum(map(met, cohort))
     flow = Flow.of(traces, (window.w0_s, window.w1_s), met, now_s)
-    client = ClientFacts.of(cohort, finished, now_s)
+    client = ClientFacts.of(cohort, window, now_s)
     reasons = _invalid(traces, window, slo, client)
     itl_ms, itl_by_token = gaps_ms(finished)
     return WindowStats(

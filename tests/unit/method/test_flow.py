@@ -4,9 +4,11 @@ import pytest
 
 from tests.support.traces import request, steady
 from tokenwatt_site.documents.spec import SpecSlo
-from tokenwatt_site.method.flow import Flow, gap_cv, gaps_ms
+from tokenwatt_site.method.flow import Flow, dispersion, gap_cv, gaps_ms
+from tokenwatt_site.method.schedule import poisson_schedule
 from tokenwatt_site.method.slo import kept, tpot_value_ms, ttft_value_ms
 from tokenwatt_site.method.trace import RequestTrace
+from tokenwatt_site.method.workloads import Fixed, Workload
 
 SLO = SpecSlo(ttft_p99_ms=1000, tpot_p99_ms=50)
 SPAN = (10.0, 20.0)
@@ -103,3 +105,26 @@ def test_gap_variation_is_the_standard_deviation_over_the_mean() -> None:
 @pytest.mark.parametrize("times", [[], [1.0], [1.0, 2.0], [1.0, 1.0, 1.0]])
 def test_gap_variation_needs_two_gaps_that_are_not_nothing(times: list[float]) -> None:
     assert gap_cv(times) is None
+
+
+def test_dispersion_is_the_variance_of_counts_over_their_mean() -> None:
+    """Ten bins of a second: 4, 6, 4, 6, … events; the sample variance is 10/9, the mean 5."""
+    times = [second + i / 10 for second in range(10) for i in range(4 + 2 * (second % 2))]
+    assert dispersion(times, 0.0, 10.0) == pytest.approx(10 / 9 / 5)
+    assert dispersion([*times, 10.0, -1.0], 0.0, 10.0) == pytest.approx(10 / 9 / 5)
+
+
+def test_a_clock_has_no_dispersion_bursts_have_much_and_poisson_has_one() -> None:
+    clock = [i / 10 + 0.05 for i in range(3000)]
+    assert dispersion(clock, 0.0, 300.0) == pytest.approx(0)
+    bursts = [10.0 * (i // 100) for i in range(3000)]
+    assert dispersion(bursts, 0.0, 300.0) == pytest.approx(90, rel=0.05)
+    workload = Workload("w", Fixed(1), Fixed(1))
+    drawn = [poisson_schedule(workload, 40, 60, seed).arrival_s for seed in range(40)]
+    found = [dispersion(times, 0.0, 60.0) or 0 for times in drawn]
+    assert sum(found) / 40 == pytest.approx(1, abs=3 * math.sqrt(2 / 299 / 40))
+
+
+def test_too_few_events_have_no_dispersion() -> None:
+    assert dispersion([i / 10 for i in range(49)], 0.0, 5.0) is None
+    assert dispersion([], 0.0, 5.0) is None

@@ -164,6 +164,7 @@ def test_what_the_client_says_of_itself() -> None:
     assert client.mismatch_pct == 0.5
     assert client.cached_pct is None
     assert client.gap_cv == pytest.approx(0.1, abs=0.1)
+    assert client.dispersion == pytest.approx(0.31, abs=0.01)  # the last second is empty
 
 
 def test_the_open_ones_are_those_of_the_cohort_without_a_verdict() -> None:

@@ -75,6 +75,8 @@ def _client(source: Source) -> str:
         parts.append(f"send lag p99 {units.number(float(client.lag_p99_ms), 'ms')} ms")
     if client.gap_cv is not None:
         parts.append(f"gap CV {units.significant(client.gap_cv, 3)}")
+    if client.dispersion is not None:
+        parts.append(f"dispersion {units.significant(client.dispersion, 3)}")
     if client.cpu_share is not None:
         parts.append(f"{units.number(100 * client.cpu_share, 'pct')} % CPU")
     return ", ".join(parts)
