@@ -2,6 +2,7 @@
 
 import random
 from array import array
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isclose
 
@@ -29,34 +30,44 @@ def draw_schedule(workload: Workload, rate_rps: float, horizon_s: float, seed: i
     if workload.arrivals == "rescaled":
         start = int(open_unit(random.Random(seed)) * len(trace))  # noqa: S311 - load, not secrets
     stretch = 1.0 if workload.arrivals == "kept" else trace.rate_rps / rate_rps
-    rows, arrival_s = _played(trace, start, stretch, horizon_s)
-    inputs = array("q", (trace.input_tokens[row] for row in rows))
-    outputs = array("q", (trace.output_tokens[row] for row in rows))
+    places, arrival_s = _played(trace, start, stretch, horizon_s)
+    n = len(trace)
+    inputs = array("q", (trace.input_tokens[place % n] for place in places))
+    outputs = array("q", (trace.output_tokens[place % n] for place in places))
     drawn = Schedule(arrival_s, inputs, outputs, seed, rate_rps)
     if trace.blocks:
-        return replace(drawn, shared=shared_blocks([trace.blocks[row] for row in rows], inputs))
+        return replace(drawn, shared=shared_blocks(_blocks(trace, places), inputs))
     return replace(drawn, shared=shared_prefix(workload.prefix, inputs))
 
 
 def _played(
     trace: Trace, start: int, stretch: float, horizon_s: float
 ) -> tuple["array[int]", "array[float]"]:
-    """Return rows and arrivals from a row on. Round the end the gap is the mean one.
+    """Return places and arrivals from a row on; place n is the first row again.
 
-    A start at the first row is the recording's own zero; any other begins with the gap before it.
+    Round the end the gap is the mean one. A start at the first row is the recording's own zero; any
+    other one begins with the gap before it.
     """
     n = len(trace)
     round_s = trace.at_s[-1] + 1 / trace.rate_rps
     zero_s = trace.at_s[start - 1] if start else 0.0
-    rows, arrival_s = array("q"), array("d")
+    places, arrival_s = array("q"), array("d")
     for place in range(start, start + n * (2 + int(horizon_s / stretch / round_s))):
         laps, row = divmod(place, n)
         at_s = round((trace.at_s[row] + laps * round_s - zero_s) * stretch, 6)
         if at_s >= horizon_s:
             break
-        rows.append(row)
+        places.append(place)
         arrival_s.append(at_s)
-    return rows, arrival_s
+    return places, arrival_s
+
+
+def _blocks(trace: Trace, places: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return each request's blocks; another round has blocks of its own, or all would be known."""
+    n, ids = len(trace), 1 + max(max(blocks, default=0) for blocks in trace.blocks)
+    return [
+        tuple(block + place // n * ids for block in trace.blocks[place % n]) for place in places
+    ]
 
 
 def with_recorded_rate(spec: Spec, trace: Trace | None) -> Spec:

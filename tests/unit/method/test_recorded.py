@@ -118,6 +118,18 @@ def test_mooncakes_blocks_are_kept_where_its_order_is() -> None:
     assert drawn("poisson", 3.0, 100.0, trace=trace).shared is None
 
 
+def test_another_round_shares_nothing_with_the_one_before() -> None:
+    text = "".join(
+        f'{{"timestamp": {t}, "input_length": 512, "output_length": 5, "hash_ids": [{b}]}}\n'
+        for t, b in ((0, 0), (1000, 7), (2000, 0))
+    )
+    trace = trace_of(TraceFile("m.jsonl", text.encode()))
+    schedule = drawn("kept", 1.0, 6.0, trace=trace)
+    assert schedule.shared is not None
+    assert schedule.shared.blocks == ((0,), (7,), (0,), (8,), (15,), (8,))
+    assert list(schedule.shared.known) == [0, 0, 512, 0, 0, 512]
+
+
 def _known_share(trace: Trace, n: int) -> float:
     """Count tokens of leading blocks that were seen, in sets of ids."""
     seen: set[int] = set()
