@@ -42,8 +42,8 @@ from tokenwatt_site.method import prose
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.draw import tail_s
 from tokenwatt_site.method.figures import MeasuredWindow
-from tokenwatt_site.method.ladder import bounds
 from tokenwatt_site.method.identity import same_set_up, same_spec
+from tokenwatt_site.method.ladder import bounds
 from tokenwatt_site.method.meters import meter_specs, primary_meter
 from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.profiles import shape_of
@@ -159,6 +159,7 @@ def plan(spec: Spec, options: Options, resumed: Resumed | None = None) -> dict[s
         "search": _search(spec),
         "power": f"{meter.source} at {meter.sampling_hz:g} Hz" if meter else "none",
         "out": str(options.out),
+        "resumed": len(resumed.rebuilt.windows) if resumed else None,
         "files": [str(options.out), *(str(folder / name) for name in names)],
     }
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
 
-from tokenwatt_site.documents import jsonfile
+from tokenwatt_site.documents import doors, jsonfile
 from tokenwatt_site.documents.run import Evidence
 from tokenwatt_site.errors import DocumentError
 from tokenwatt_site.method.rebuild import Rebuilt, Rows, rebuild
+from tokenwatt_site.store import RunStore
 
 _POWER = re.compile(r"power(-\d+)?\.jsonl\.gz")
 _LONGEST_LINE = 64 * 1024 * 1024
@@ -71,6 +72,37 @@ def restored(found: Sequence[Found]) -> Rebuilt:
             f"the evidence can't be computed from: {type(error).__name__}: {said}",
             "it was changed, or another program wrote it",
         ) from None
+
+
+def take_up(out: Path) -> tuple[RunStore, Rebuilt]:
+    """Return the place of a run that was cut off, and the run as it stood after its last window.
+
+    Nothing is changed before the store's ``begin``; until then other processes are kept off it.
+
+    Raises:
+        UsageError: another process writes it, or can't be written.
+        DocumentError: there is no such run, or its evidence isn't what its document names.
+    """
+    doors.load_run(out)  # told before anything is locked
+    store = RunStore(out, resume=True)
+    run, _ = doors.load_run(out)
+    found = find(out, run.evidence or ())
+    for each in found:
+        actual = each.actual()
+        if each.data is None or actual != each.named:
+            raise DocumentError(
+                f"{each.named.path} isn't what {out} names: the run can't be gone on with",
+                "restore the file, or measure anew",
+            )
+        store.keep(PurePath(each.named.path).name, each.data)
+    rebuilt = restored(found)
+    for fault in rebuilt.faults:
+        raise DocumentError(
+            f"{out}: {fault.place} doesn't follow from what was asked: the run can't be gone on "
+            "with",
+            f"`tokenwatt-site verify {out}` says more; measure anew",
+        )
+    return store, rebuilt
 
 
 def _find(document: Path, named: Evidence) -> Found:

@@ -6,13 +6,15 @@ replaced; so a run that is killed leaves a valid document whose evidence is whol
 tail behind it that the document doesn't name.
 """
 
+import fcntl
 import gzip
 import hashlib
 import json
 import os
 import re
 import shutil
-from collections.abc import Iterable
+import weakref
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from tempfile import TemporaryFile
 from types import TracebackType
@@ -30,15 +32,17 @@ _EVIDENCE = re.compile(
 class RunStore:
     """The files of one run."""
 
-    def __init__(self, out: Path, *, force: bool = False) -> None:
+    def __init__(self, out: Path, *, force: bool = False, resume: bool = False) -> None:
         """Check the place of a run; nothing is written or removed before ``begin``.
 
         Args:
             out: the document's path, ``….json``; the evidence goes into the folder of that stem.
             force: replace a document and evidence that exist.
+            resume: go on with them; what ``keep`` isn't told of is cut off when the run begins.
 
         Raises:
-            UsageError: not a ``.json`` path, exists already, or can't be written.
+            UsageError: not a ``.json`` path, exists already, is written by another process, or
+                can't be written.
         """
         if out.suffix != ".json":
             raise UsageError(f"{out}: a run document's name ends in .json", f"--out {out}.json")
@@ -46,6 +50,8 @@ class RunStore:
         self.folder = out.with_suffix("")
         self._hashes: dict[str, Any] = {}
         self._sizes: dict[str, int] = {}
+        self._resume = resume
+        self._unlock: Callable[[], object] = lambda: None
         try:
             taken, ours = self._taken(), self._is_ours()
             out.parent.mkdir(parents=True, exist_ok=True)
@@ -60,17 +66,64 @@ class RunStore:
             raise UsageError(
                 f"{self.folder} holds files that are no evidence of a run", "choose another --out"
             )
-        if taken and not force:
+        if taken and not (force or resume):
             raise UsageError(
-                f"{taken[0]} exists already", "choose another --out, or --force to replace it"
+                f"{taken[0]} exists already",
+                "choose another --out, --force to replace it, or --resume to go on with it",
             )
+        if self.folder.is_dir() and not self.folder.is_symlink():
+            self._lock()
+
+    def keep(self, name: str, data: bytes) -> None:
+        """Let a resumed run go on behind these first bytes of an evidence file."""
+        self._hashes[name] = hashlib.sha256(data)
+        self._sizes[name] = len(data)
 
     def begin(self) -> None:
-        """Remove what the run replaces; only now, since a server that is dead costs no old run."""
+        """Remove what the run replaces; only now, since a server that is dead costs no old run.
+
+        A resumed one keeps its document, and loses what a kill left behind its evidence.
+        """
         with _told(self.out):
+            if self._resume:
+                self._cut()
+                return
             for path in self._taken():
                 shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
             self.folder.mkdir()
+            self._lock()
+
+    def close(self) -> None:
+        """Let other processes write here."""
+        self._unlock()
+
+    def _cut(self) -> None:
+        for path in self.folder.iterdir():
+            if path.name not in self._sizes:
+                path.unlink()
+                continue
+            with path.open("r+b") as file:
+                file.truncate(self._sizes[path.name])
+                os.fsync(file.fileno())
+
+    def _lock(self) -> None:
+        """Keep other processes from writing the same run: it ends with this one, however it ends.
+
+        Raises:
+            UsageError: another process does.
+        """
+        self._unlock()
+        folder = os.open(self.folder, os.O_RDONLY)
+        self._unlock = weakref.finalize(self, os.close, folder)
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UsageError(
+                f"{self.out} is being measured by another process",
+                "wait until it has ended, or choose another --out",
+            ) from None
+        except OSError:
+            return  # a file system without locks
 
     def _is_ours(self) -> bool:
         """Tell whether the folder, if it exists, holds nothing but evidence."""

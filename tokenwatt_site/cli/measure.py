@@ -15,6 +15,7 @@ Examples:
   tokenwatt-site measure my.spec.yaml --dry-run
   tokenwatt-site measure my.spec.yaml --label tp4 --role candidate --out runs/tp4.json
   tokenwatt run --spec my.spec.yaml --role baseline --out runs/mine.json --json
+  tokenwatt-site measure --resume runs/mine.json
 
 \b
 Exit codes: 0 done · 1 failed · 2 usage or spec · 4 measured, no rate keeps the limits ·
@@ -34,14 +35,18 @@ Exit codes: 0 done · 1 failed · 2 usage or spec · 4 measured, no rate keeps t
 @click.option(
     "--role",
     type=click.Choice(["baseline", "candidate"]),
-    default="baseline",
-    show_default=True,
-    help="What the run is in a report.",
+    help="What the run is in a report. Default: baseline.",
 )
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="The document. Default: runs/<label or spec name>.json.",
+)
+@click.option(
+    "--resume",
+    metavar="RUN",
+    type=click.Path(path_type=Path),
+    help="Go on with a run that was cut off, from its last finished window. SPEC may be left out.",
 )
 @click.option("--force", is_flag=True, help="Replace a document that exists, with its evidence.")
 @click.option(
@@ -57,23 +62,18 @@ def measure(**options: Any) -> None:
     """Measure a server: the highest rate that keeps the latency limits, and the energy of a token.
 
     Sends open-loop load to an OpenAI-compatible server, reads the power meters, and writes one
-    validated run document with its evidence beside it. Ctrl-C keeps what was measured.
+    validated run document with its evidence beside it. Ctrl-C or a kill keeps what was measured,
+    and --resume goes on with it: same spec, same server, same seeds.
     """
     from tokenwatt_site import measure as conductor
     from tokenwatt_site.cli.progress import teller
-    from tokenwatt_site.documents.doors import load_spec
 
-    path = _spec_path(options["spec_file"], options["spec_option"])
-    spec = load_spec(path)
-    asked = conductor.Options.of(
-        spec,
-        spec_file=path,
-        label=options["label"],
-        role=options["role"],
-        out=options["out"],
-        force=options["force"],
-    )
-    plan = conductor.plan(spec, asked)
+    resumed = _taken_up(options)
+    if resumed is None:
+        spec, asked = _asked(options)
+    else:
+        spec, asked = resumed.spec, resumed.options()
+    plan = conductor.plan(spec, asked, resumed)
     if options["dry_run"]:
         _show_plan(plan, as_json=options["as_json"])
         return
@@ -82,9 +82,44 @@ def measure(**options: Any) -> None:
     tell({"event": "plan", **plan})
     if not options["as_json"]:
         say(_plan_line(plan), err=True)
-    result = conductor.measure(spec, asked, tell)
+    result = conductor.measure(spec, asked, tell, resumed)
     _show_result(result, as_json=options["as_json"])
     sys.exit(result.exit_code)
+
+
+def _asked(options: dict[str, Any]) -> Any:
+    """Return the spec of a new measurement, and how it is asked for."""
+    from tokenwatt_site import measure as conductor
+    from tokenwatt_site.documents.doors import load_spec
+
+    path = _spec_path(options["spec_file"], options["spec_option"])
+    spec = load_spec(path)
+    asked = conductor.Options.of(
+        spec,
+        spec_file=path,
+        label=options["label"],
+        role=options["role"] or "baseline",
+        out=options["out"],
+        force=options["force"],
+    )
+    return spec, asked
+
+
+def _taken_up(options: dict[str, Any]) -> Any:
+    """Return the run that --resume names; None without it."""
+    from tokenwatt_site import measure as conductor
+    from tokenwatt_site.documents.doors import load_spec
+
+    if options["resume"] is None:
+        return None
+    for name in ("out", "label", "role", "force"):
+        if options[name]:
+            raise UsageError(
+                f"--{name} was settled when the run was begun", f"leave --{name} out with --resume"
+            )
+    named = options["spec_file"] or options["spec_option"]
+    path = _spec_path(options["spec_file"], options["spec_option"]) if named else None
+    return conductor.take_up(options["resume"], load_spec(path) if path else None, path)
 
 
 def _spec_path(argument: Path | None, option: Path | None) -> Path:
