@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tokenwatt_site.method.workloads import Workload
 
 _BAR = 40
+_RATES_RPS = (1e-6, 1e6)
 _SPECS = (".yaml", ".yml")
 
 
@@ -36,7 +37,7 @@ Examples:
 @click.option(
     "--rate",
     "rate_rps",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(*_RATES_RPS),
     help="Requests a second. Default: the spec's first, the trace's own, else 1.",
 )
 @click.option("--seed", type=int, help="Seed of the draws. Default: the spec's, else 0.")
@@ -78,7 +79,12 @@ def show(
     if plot is not None and plot.suffix not in (".svg", ".html"):
         raise UsageError(f"--plot {plot}: no .svg or .html", "name the file so")
     found, own_rate_rps, own_seed = _found(what, timestamps)
-    look = look_at(found, rate_rps or own_rate_rps, own_seed if seed is None else seed, requests)
+    rate_rps = rate_rps or own_rate_rps
+    if not _RATES_RPS[0] <= rate_rps <= _RATES_RPS[1]:
+        raise UsageError(
+            f"no load of {rate_rps:g} requests/s can be drawn", "give a --rate of 1e-6 to 1e6"
+        )
+    look = look_at(found, rate_rps, own_seed if seed is None else seed, requests)
     if plot is not None:
         _draw(look, plot)
     if as_json:

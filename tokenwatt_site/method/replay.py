@@ -133,16 +133,17 @@ def trace_of_rows(rows: Iterable[Mapping[str, Any]]) -> Trace | None:
 
 
 def _trace(file: TraceFile, form: Form, rows: list[_Row]) -> Trace:
-    if len(rows) < 2 or len({row.at_s for row in rows}) == 1:  # noqa: PLR2004 - a rate needs a gap
+    rows.sort(key=lambda row: row.at_s)
+    at_s = array("d", (round(row.at_s - rows[0].at_s, 6) for row in rows))
+    if not at_s or at_s[-1] == 0:  # a rate needs a gap
         raise UsageError(
             f"{file.path}: fewer than two times of arrival", "a trace needs several requests"
         )
-    rows.sort(key=lambda row: row.at_s)
     return Trace(
         file.name,
         hashlib.sha256(file.data).hexdigest(),
         form,
-        array("d", (round(row.at_s - rows[0].at_s, 6) for row in rows)),
+        at_s,
         array("q", (max(1, row.input_tokens) for row in rows)),
         array("q", (max(1, row.output_tokens) for row in rows)),
         tuple(row.blocks for row in rows) if form == "mooncake" else (),

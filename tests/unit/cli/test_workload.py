@@ -86,6 +86,7 @@ def test_a_plot_is_a_file_of_its_own(trace: Path, tmp_path: Path, suffix: str) -
         (["missing.csv"], "missing.csv: No such file"),
         (["--timestamps", "kept"], "chat-mix-v1 is no trace file"),
         (["s.spec.yaml", "--timestamps", "kept"], "a spec says so itself"),
+        (["--rate", "nan"], "no load of nan requests/s"),
         (["--plot", "x.png"], "no .svg or .html"),
     ],
 )

@@ -108,6 +108,8 @@ MOON = '{"timestamp": 0, "input_length": 600, "output_length": 5, "hash_ids": [0
         (OWN.encode() + b"\xff", "t.jsonl:2: not UTF-8"),
         (OWN, "t.jsonl: fewer than two times of arrival"),
         (OWN + OWN, "t.jsonl: fewer than two times of arrival"),
+        (OWN + OWN2.replace(": 1", ": 1e-7", 1), "t.jsonl: fewer than two times of arrival"),
+        (AZURE.partition("\n")[0], "t.jsonl: fewer than two times of arrival"),
         (OWN + "\n" + "{", "t.jsonl:3: not JSON"),
         (OWN + "[" * 100_000, "t.jsonl:2: not JSON: nested too deeply"),
         (OWN + "7", "t.jsonl:2: not a JSON object"),
