@@ -9,7 +9,7 @@ from tokenwatt_site.method.balance import Balanced, balance
 from tokenwatt_site.method.counted import MISS_SHARE
 from tokenwatt_site.method.probe import Measured, Probe
 from tokenwatt_site.method.rng import derive_seed
-from tokenwatt_site.method.twin import Mirror, Twin, twin_of
+from tokenwatt_site.method.twin import Guess, Mirror, Twin, twin_of
 from tokenwatt_site.method.twin_error import Error, drifted, error_of
 from tokenwatt_site.method.twin_player import UNLIMITED
 from tokenwatt_site.method.twin_scores import Limits
@@ -70,10 +70,11 @@ class Model:
             self._fresh += 1
             self._straddles = False
 
-    def refit(self, guess_rps: float) -> None:
+    def refit(self, guess_rps: float, *, rough: bool = False) -> None:
         """Fit the twin to the windows near the estimate, or a first guess of it."""
-        near = self._near(self.est_rps or guess_rps)
-        twin = twin_of(near, self._mirror, self._stream, self.est_rps or guess_rps, self.twin)
+        guess = Guess(self.est_rps or guess_rps, rough)
+        near = self._near(guess.rate_rps)
+        twin = twin_of(near, self._mirror, self._stream, self.twin, guess)
         if twin is None:
             return
         self.twin, self.est_rps = twin, twin.boundary.rate_rps
@@ -105,7 +106,8 @@ class Model:
         if self.twin is None:
             return round(_FIRST_STAY_S * rate_rps)
         near = self.twin.boundary.near
-        return round(near.in_flight * (rate_rps / near.rate_rps) ** _IN_FLIGHT_GROWTH)
+        growth: float = (rate_rps / near.rate_rps) ** _IN_FLIGHT_GROWTH
+        return round(near.in_flight * growth)
 
     def balanced(self, probe: Probe) -> Balanced:
         """Choose the schedule of a window."""

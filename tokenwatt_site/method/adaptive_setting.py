@@ -103,7 +103,7 @@ class Setting:
     """Tokens of one step of the engine: ``engine.max_batched_tokens``."""
     replicas: int = 1
     player: Player = play_twin
-    stream_requests: int = 40_000
+    stream_requests: int = 160_000
     """Length of the twin's long run."""
     knobs: Knobs = field(init=False)
 

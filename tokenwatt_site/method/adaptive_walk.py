@@ -130,7 +130,7 @@ class _Search:
         rate, open_end = measured.probe.rate_rps, self._hi_rps == math.inf
         if open_end and measured.n < _FEW:
             return math.inf
-        self._model.refit(rate)
+        self._model.refit(rate, rough=True)
         est = self._model.est_rps
         if est is None:
             est = rate / 2 if measured.aborted else math.inf

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tokenwatt_site.method.probe import Probe
 from tokenwatt_site.method.rng import derive_seed, rng
 from tokenwatt_site.method.schedule import Schedule, poisson_schedule
-from tokenwatt_site.method.stationary import with_residuals
+from tokenwatt_site.method.stationary import injected, residuals
 from tokenwatt_site.method.twin import Mirror
 from tokenwatt_site.method.twin_player import TwinParams
 from tokenwatt_site.method.twin_scores import share_over
@@ -54,10 +54,11 @@ def balance(
     """
     kind = steady.binding
     long_run = tuple(steady.share_over(kind, level) for level in LEVELS)
-    shares = [
-        _shares(candidate(probe, workload, seed, number), probe, mirror, params, kind)
-        for number in range(DRAWN)
-    ]
+    flying = residuals(workload, probe.inject, rng(seed, "residuals", probe.index))
+    shares: list[tuple[float, ...]] = []
+    for number in range(DRAWN):
+        schedule = injected(_candidate(probe, workload, seed, number), flying)
+        shares.append(_shares(schedule, probe, mirror, params, kind))
     n = probe.rate_rps * probe.window_s
     taken = min(range(DRAWN), key=lambda number: distance(shares[number], long_run, n))
     return Balanced(probe.index, DRAWN, taken, shares[taken], long_run)
@@ -76,13 +77,11 @@ def purpose(number: int) -> str:
     return f"balance/{number}"
 
 
-def candidate(probe: Probe, workload: Workload, seed: int, number: int) -> Schedule:
+def _candidate(probe: Probe, workload: Workload, seed: int, number: int) -> Schedule:
     """Draw one of the schedules, as far as the twin needs it."""
     horizon_s = probe.warmup_s + probe.window_s + _TAIL_S
     own = derive_seed(seed, purpose(number), probe.index)
-    schedule = poisson_schedule(workload, probe.rate_rps, horizon_s, own)
-    source = rng(seed, "residuals", probe.index)
-    return with_residuals(schedule, workload, probe.inject, source)
+    return poisson_schedule(workload, probe.rate_rps, horizon_s, own)
 
 
 def _shares(

@@ -167,12 +167,21 @@ class Twin:
         return self.raw.scaled(self.speed.kappa)
 
 
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Where a boundary may be."""
+
+    rate_rps: float
+    rough: bool = False
+    """Whether the first part of the stream is enough to find it."""
+
+
 def twin_of(
     windows: Sequence[Measured],
     mirror: Mirror,
     stream: Stream,
-    guess_rps: float,
     before: Twin | None,
+    guess: Guess,
 ) -> Twin | None:
     """Fit a twin to windows and find its boundary.
 
@@ -180,8 +189,8 @@ def twin_of(
         windows: what was measured near the boundary.
         mirror: how windows are replayed.
         stream: the long run.
-        guess_rps: where the boundary may be.
         before: the twin of fewer windows: with too few requests, only its speed is set anew.
+        guess: where the boundary may be, and whether a rough look is enough.
 
     Returns:
         None where there are too few requests to fit one and none before.
@@ -195,8 +204,10 @@ def twin_of(
     known = before.boundary if before is not None else None
     kind = known.kind if known is not None else TPOT
     found = speed(mirror, raw, replays, kind)
-    boundary = stream.boundary(raw.scaled(found.kappa), guess_rps, known)
+    boundary = stream.boundary(raw.scaled(found.kappa), guess.rate_rps, known, rough=guess.rough)
     if boundary.kind != kind:
         found = speed(mirror, raw, replays, boundary.kind)
-        boundary = stream.boundary(raw.scaled(found.kappa), boundary.rate_rps, boundary)
+        boundary = stream.boundary(
+            raw.scaled(found.kappa), boundary.rate_rps, boundary, rough=guess.rough
+        )
     return Twin(raw, found, boundary, replays)

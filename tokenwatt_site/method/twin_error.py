@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import correlation, median
+from statistics import correlation, fmean, median
 
 from tokenwatt_site.method.twin import Mirror, Pair, Replay, Twin
 from tokenwatt_site.method.twin_scores import TPOT, log_score
@@ -14,7 +14,7 @@ _WIDEN = 1.15
 _PUBLISHED = 1.6
 """The error from residuals is too small by this in simulation; the published one is widened."""
 _LEAST_OUTPUT = 8
-_DRIFT_LEAST, _DRIFT_ERRORS = 0.05, 4.0
+_DRIFT_LEAST, _DRIFT_ERRORS, _DRIFT_FREEDOM = 0.05, 4.0, 4
 
 Values = Callable[[Pair], float]
 
@@ -73,15 +73,26 @@ def residual_error(windows: Iterable[Sequence[float]]) -> float | None:
 
 
 def drifted(mirror: Mirror, twin: Twin) -> bool:
-    """Tell whether the newest window's speed has left that of the windows before it."""
-    speeds = [_log_speeds(mirror, twin, replay) for replay in twin.replays]
-    *known, newest = [blocks for blocks in speeds if len(blocks) > 1] or [[]]
-    if not known:
+    """Tell whether the newest window's speed has left that of the windows before it.
+
+    Blocks scatter around the mean of their window; with that the difference of the two means has
+    an error, and only one far larger counts.
+    """
+    windows = [_log_speeds(mirror, twin, replay) for replay in twin.replays]
+    newest, known = windows[-1], [blocks for blocks in windows[:-1] if blocks]
+    before = [block for blocks in known for block in blocks]
+    freedom = len(before) + len(newest) - len(known) - 1
+    if freedom < _DRIFT_FREEDOM or not newest or not before:
         return False
-    means = [math.fsum(blocks) / len(blocks) for blocks in (*known, newest)]
-    moved = means[-1] - median(means[:-1])
-    own = math.fsum((block - means[-1]) ** 2 for block in newest) / (len(newest) - 1)
-    return abs(moved) > max(_DRIFT_LEAST, _DRIFT_ERRORS * math.sqrt(own / len(newest)))
+    moved = fmean(newest) - fmean(before)
+    scatter = sum(_squares(blocks) for blocks in (*known, newest)) / freedom
+    error = math.sqrt(scatter * (1 / len(before) + 1 / len(newest)))
+    return abs(moved) > max(_DRIFT_LEAST, _DRIFT_ERRORS * error)
+
+
+def _squares(blocks: Sequence[float]) -> float:
+    middle = fmean(blocks)
+    return math.fsum((block - middle) ** 2 for block in blocks)
 
 
 def _log_speeds(mirror: Mirror, twin: Twin, replay: Replay) -> list[float]:

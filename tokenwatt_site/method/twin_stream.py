@@ -6,18 +6,20 @@ twins differs by what they are, not by luck.
 
 import math
 from array import array
+from bisect import bisect_right
 from dataclasses import dataclass, field
 
 from tokenwatt_site.method.schedule import poisson_schedule
-from tokenwatt_site.method.statistics import nearest_rank
 from tokenwatt_site.method.twin_player import Player, TwinParams
-from tokenwatt_site.method.twin_scores import TPOT, TTFT, Limits, log_score, share_over
+from tokenwatt_site.method.twin_scores import TPOT, TTFT, Limits, log_score
 from tokenwatt_site.method.workloads import Workload
 
 MISS_SHARE = 0.01
 _WARM_SHARE, _TAIL_SHARE = 0.03, 0.02
 """Of a stream's requests: those before the steady state and those while it empties don't count."""
-_BATCHES = 20
+_BATCHES, _SAMPLE = 20, 50
+_ROUGH = 4
+"""A rough look takes one part of so many."""
 _CLOSE, _NEAR = 0.003, 0.01
 """A step of the logarithm of the rate that needs no other look; the second if the elasticity is
 known."""
@@ -38,14 +40,16 @@ class Steady:
     rate_rps: float
     scores: tuple["array[float]", "array[float]"]
     """Of TTFT and TPOT, of the counted requests in the order of their arrival."""
-    ordered: tuple[list[float], list[float]]
-    """The same, ascending."""
+    high: tuple[list[float], list[float]]
+    """The highest of them, ascending: a tenth or more."""
     in_flight: float
     """Mean number of requests."""
 
     def log_p99(self, kind: int) -> float:
         """Return ln of the score that 99 % keep."""
-        return log_score(nearest_rank(self.ordered[kind], 1 - MISS_SHARE))
+        n, high = len(self.scores[kind]), self.high[kind]
+        rank = math.ceil(round((1 - MISS_SHARE) * n, 9))  # the nearest rank, counted from 1
+        return log_score(high[rank - 1 - n])
 
     @property
     def binding(self) -> int:
@@ -54,7 +58,10 @@ class Steady:
 
     def share_over(self, kind: int, limit: float) -> float:
         """Return the share of requests whose score is over a limit."""
-        return share_over(self.ordered[kind], limit)
+        scores, high = self.scores[kind], self.high[kind]
+        if limit < high[0]:
+            return sum(score > limit for score in scores) / len(scores)
+        return (len(high) - bisect_right(high, limit)) / len(scores)
 
     def share_error(self, kind: int) -> float:
         """Return the standard error of the miss share over the share, from means of batches."""
@@ -101,10 +108,11 @@ class Stream:
     replicas: int = 1
     """The twin serves one replica's share of the rate."""
     _columns: tuple["array[float]", "array[int]", "array[int]"] | None = field(default=None)
+    _rough: tuple["array[float]", "array[int]", "array[int]"] | None = field(default=None)
 
-    def steady(self, params: TwinParams, rate_rps: float) -> Steady:
-        """Play the stream at a rate."""
-        unit_s, inputs, outputs = self._drawn()
+    def steady(self, params: TwinParams, rate_rps: float, *, rough: bool = False) -> Steady:
+        """Play the stream at a rate; its first part only, if ``rough``."""
+        unit_s, inputs, outputs = self._drawn(rough=rough)
         pace = self.replicas / rate_rps
         arrival_s = array("d", [pace * t_s for t_s in unit_s])
         played = self.player(params, arrival_s, inputs, outputs, math.inf)
@@ -118,24 +126,40 @@ class Stream:
         return Steady(
             rate_rps=rate_rps,
             scores=scores,
-            ordered=(sorted(scores[TTFT]), sorted(scores[TPOT])),
+            high=(_highest(scores[TTFT]), _highest(scores[TPOT])),
             in_flight=rate_rps * stay_s / len(scores[TTFT]),
         )
 
     def boundary(
-        self, params: TwinParams, guess_rps: float, known: Boundary | None = None
+        self,
+        params: TwinParams,
+        guess_rps: float,
+        known: Boundary | None = None,
+        *,
+        rough: bool = False,
     ) -> Boundary:
         """Return where the twin's 99th percentile of either score reaches its limit.
 
         ``known`` is the boundary of a similar twin, whose elasticity is a first guess.
         """
-        return _Search(self, params, known).run(math.log(guess_rps))
+        return _Search(self, params, known, rough=rough).run(math.log(guess_rps))
 
-    def _drawn(self) -> tuple["array[float]", "array[int]", "array[int]"]:
+    def _drawn(self, *, rough: bool) -> tuple["array[float]", "array[int]", "array[int]"]:
         if self._columns is None:
             drawn = poisson_schedule(self.workload, 1.0, float(self.requests), self.seed)
             self._columns = (drawn.arrival_s, drawn.input_tokens, drawn.output_tokens)
-        return self._columns
+            arrival_s, inputs, outputs = self._columns
+            n = len(arrival_s) // _ROUGH
+            self._rough = (arrival_s[:n], inputs[:n], outputs[:n])
+        return self._rough if rough and self._rough else self._columns
+
+
+def _highest(scores: "array[float]") -> list[float]:
+    """Return the highest tenth or more, ascending: cheaper than to sort them all."""
+    some = sorted(scores[::_SAMPLE])
+    bound = some[int(0.88 * len(some))]
+    high = sorted([score for score in scores if score >= bound])
+    return high if 10 * len(high) >= len(scores) else sorted(scores)
 
 
 class _Search:
@@ -144,8 +168,10 @@ class _Search:
     The level rises with the rate: slowly, and then steeply where a queue begins to grow.
     """
 
-    def __init__(self, stream: Stream, params: TwinParams, known: Boundary | None) -> None:
-        self._stream, self._params = stream, params
+    def __init__(
+        self, stream: Stream, params: TwinParams, known: Boundary | None, *, rough: bool
+    ) -> None:
+        self._stream, self._params, self._rough = stream, params, rough
         self._enough = _CLOSE if known is None else _NEAR
         self._elasticity = _ELASTICITY if known is None else known.elasticity
         self._below: tuple[float, float] | None = None
@@ -163,7 +189,7 @@ class _Search:
 
     def _look(self, log_rate: float) -> tuple[Steady, float]:
         """Play the stream at a rate; return what it does, and where to look next."""
-        near = self._stream.steady(self._params, math.exp(log_rate))
+        near = self._stream.steady(self._params, math.exp(log_rate), rough=self._rough)
         level = near.log_p99(near.binding)
         self._note(log_rate, level)
         return near, self._next(log_rate, level)
@@ -196,7 +222,7 @@ class _Search:
         middle = near.log_p99(kind)
         reach = min(_AROUND * self._elasticity, _AROUND_MOST)
         more, less = (near.share_over(kind, math.exp(middle + s * reach)) for s in (-1, 1))
-        least = 0.5 / len(near.ordered[kind])
+        least = 0.5 / len(near.scores[kind])
         slope = self._elasticity * math.log(max(more, least) / max(less, least)) / (2 * reach)
         return Boundary(
             rate_rps=math.exp(log_rate),
