@@ -134,9 +134,9 @@ def plan(spec: Spec, options: Options, resumed: Resumed | None = None) -> dict[s
     Raises:
         UsageError: the spec asks for what can't be, or for what this version refuses.
     """
-    _refuse(spec)
     trace = resumed.rebuilt.trace if resumed else _trace(spec, options)
     spec = with_recorded_rate(spec, trace)
+    _refuse(spec)
     address = None if spec.engine.endpoint == SIMULATOR else Address.of(spec.engine.endpoint)
     workload = workload_of(spec.workload, trace)
     meter = primary_meter(spec)
@@ -177,11 +177,11 @@ def measure(spec: Spec, options: Options, tell: Tell, resumed: Resumed | None = 
         TokenwattError: the server, a meter or a file can't be used.
         Interrupted: Ctrl-C; the draft is saved.
     """
+    trace = resumed.rebuilt.trace if resumed else _trace(spec, options)
+    spec = with_recorded_rate(spec, trace)
     _refuse(spec)
     if resumed and resumed.rebuilt.done:
         return _finished(resumed, resumed.rebuilt.done)
-    trace = resumed.rebuilt.trace if resumed else _trace(spec, options)
-    spec = with_recorded_rate(spec, trace)
     raise_descriptors(spec.measurement.max_concurrency)
     with ExitStack() as stack:
         # the files first: a place that can't be written costs no server time
