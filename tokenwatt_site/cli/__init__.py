@@ -35,6 +35,12 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "simulate",
         "Serve the embedded engine, or compute its true SLO boundary.",
     ),
+    "workload": ("workload", "workload", "Print and plot what a workload sends."),
+    "conformance": (
+        "conformance",
+        "conformance",
+        "Hostile streams of known truth: check this client, or another one, over them.",
+    ),
 }
 
 EXAMPLES = """\b

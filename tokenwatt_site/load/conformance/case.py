@@ -33,7 +33,8 @@ class Truth:
     coalesced: bool = False
     """Most tokens come in one read."""
     lenient: bool = False
-    """A client may call it ok that asked for no exact length, or takes several choices."""
+    """A client may call it ok, with these tokens, that asks for no exact length or takes several
+    choices."""
 
     @property
     def outcome(self) -> Literal["ok", "failed"]:
