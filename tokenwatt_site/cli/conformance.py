@@ -71,8 +71,9 @@ def serve(*, port: int, as_json: bool) -> None:
 def check(*, results: Path | None, tolerance_ms: float, as_json: bool) -> None:
     """Run this client over every case and judge what it saw.
 
-    Prints a row a case and dialect: what is so, what was seen, the verdict. Takes a few seconds. Stub and client share this machine: a row whose times alone are off is
-    played again, up to three times.
+    Prints a row a case and dialect: what is so, what was seen, the verdict. Takes a few seconds.
+    Stub and client share this machine: a row whose times alone are off is played again, up to
+    three times.
     """
     from tokenwatt_site.load.conformance.check import check as checked
     from tokenwatt_site.load.loop import new_loop
