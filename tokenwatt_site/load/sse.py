@@ -25,7 +25,7 @@ _KEPT = 4096
 class SseDecoder:
     """Turns the bytes of one stream into events as they come."""
 
-    __slots__ = ("_buffer", "_data", "_fresh", "_name", "_plain", "_skip_lf", "stray")
+    __slots__ = ("_buffer", "_data", "_fresh", "_name", "_skip_lf", "plain", "stray")
 
     def __init__(self) -> None:
         self.stray = b""
@@ -35,7 +35,8 @@ class SseDecoder:
         self._name = b""
         self._fresh = True  # no byte seen: a byte order mark may come
         self._skip_lf = False  # the last read ended in \r: a \n that follows belongs to it
-        self._plain = False  # between events, nothing held back: a read of whole events is split
+        self.plain = False
+        """Between events, and nothing held back: a read of whole events is split as it is."""
 
     def feed(self, chunk: bytes) -> list[Event]:
         """Return the events that this read completes.
@@ -43,7 +44,7 @@ class SseDecoder:
         Raises:
             ValueError: a line of more than 16 MiB.
         """
-        if self._plain and chunk.endswith(b"\n\n") and b"\r" not in chunk:
+        if self.plain and chunk.endswith(b"\n\n") and b"\r" not in chunk:
             if chunk.find(b"\n") == len(chunk) - 2 and chunk.startswith(b"data: "):
                 return [(b"", chunk[6:-2])]  # one event a read: what most servers send
             events: list[Event] = []
@@ -81,7 +82,7 @@ class SseDecoder:
         del self._buffer[:start]
         if len(self._buffer) > _LONGEST:
             raise ValueError("an event stream with a line of more than 16 MiB")
-        self._plain = not (self._buffer or self._data or self._name or self._skip_lf)
+        self.plain = not (self._buffer or self._data or self._name or self._skip_lf)
         return events
 
     def _begin(self) -> int:
