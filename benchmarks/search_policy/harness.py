@@ -129,7 +129,6 @@ class Bench:
         self.windows.append(measured)
         return measured
 
-
     def _draw(self, probe: Probe) -> Schedule:
         schedule = draw(self.spec, probe)
         if probe.inject == schedule.injected:

@@ -127,6 +127,8 @@ def library() -> ctypes.CDLL:
         "server_preemptions": ([pointer], number),
         "server_idle_to": ([pointer, real], None),
         "server_load": ([pointer, number, pointer, pointer, pointer, pointer], ctypes.c_int),
+        "server_stream": ([pointer, number], None),
+        "server_sent": ([pointer, pointer], None),
         "server_run": ([pointer, real], ctypes.c_int),
         "server_look": ([pointer, real, *columns], None),
         "twin_play": ([pointer, number, *columns, real, *columns], ctypes.c_int),
@@ -205,6 +207,16 @@ class NativeServer:
         where = None if hits is None else at(hits)
         if self._lib.server_load(self._server, self._n, at(times), *map(at, sizes), where):
             raise MemoryError
+
+    def stream(self, streams: int) -> None:
+        """Send what is loaded by so many streams, each its next request when its last has ended."""
+        self._lib.server_stream(self._server, streams)
+
+    def sent(self) -> "array[float]":
+        """Return when each request was sent; inf for not yet."""
+        times = array("d", bytes(8 * self._n))
+        self._lib.server_sent(self._server, at(times))
+        return times
 
     def run(self, until_s: float) -> None:
         """Take steps, with as many draws as they need."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from benchmarks.search_policy.cases import Case
-from benchmarks.search_policy.harness import Bench
 from benchmarks.search_policy.fast import play_twin
+from benchmarks.search_policy.harness import Bench
+from benchmarks.search_policy.peers import PEERS, Tool
 from tokenwatt_site.method.adaptive import Adaptive
 from tokenwatt_site.method.adaptive_setting import Mode, Setting
 from tokenwatt_site.method.ladder import next_probe
@@ -94,6 +95,17 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 5)
 
 
+def peer(name: str) -> Policy:
+    """Return the search of another tool."""
+
+    def policy(case: Case, seed: int) -> Answer:
+        tool = Tool(case, seed)
+        rate = PEERS[name][1](tool)
+        return Answer(rate, tool.now_s / 60)
+
+    return policy
+
+
 QUICK = {"warmup_s": 45, "search_window_s": 60, "window_s": 120, "repeats": 2}
 LONG = {"warmup_s": 45, "search_window_s": 60, "window_s": 300, "repeats": 3}
 
@@ -104,6 +116,7 @@ POLICIES: dict[str, Policy] = {
     "ladder-quick": ladder(QUICK, dithered=False),
     "ladder-quick-dithered": ladder(QUICK, dithered=True),
     "ladder": ladder(LONG, dithered=True),
+    **{name: peer(name) for name in PEERS},
 }
 
 NAMES = {
@@ -113,5 +126,6 @@ NAMES = {
     "ladder-quick": "ladder, quick: 60 s / 2 × 120 s, from 2 requests/s",
     "ladder-quick-dithered": "ladder, quick: 60 s / 2 × 120 s",
     "ladder": "ladder: 60 s / 3 × 300 s",
+    **{name: text for name, (text, _) in PEERS.items()},
 }
 """What tables call them, in their order."""

@@ -44,7 +44,8 @@ typedef struct {
     const double *normals, *exponentials;
     int64_t normals_n, exponentials_n, normals_i, exponentials_i;
     Request *requests;
-    int64_t n, arrived;
+    int64_t n, arrived, ended;
+    int64_t streams; /* of a client that sends when another request has ended; 0: as scheduled */
     List queue, batch;
     int64_t decoding, entering, kv, reserved, steps, preemptions;
     int prefilling;
@@ -215,7 +216,10 @@ static void decode(Server *s, int64_t decoding) {
     s->decoded_before_s = s->decoded_s;
     s->decoded_s = s->t_s;
     int *bucket = s->buckets + (s->steps & (BUCKETS - 1));
-    while (*bucket != NONE) leave(s, *bucket);
+    while (*bucket != NONE) {
+        leave(s, *bucket);
+        s->ended++;
+    }
 }
 
 static void gain_first(Server *s, int i) {
@@ -225,6 +229,7 @@ static void gain_first(Server *s, int i) {
     if (isinf(r->first_s)) r->first_s = s->t_s;
     r->before_s = r->last_s, r->last_s = s->t_s;
     if (r->kept < r->output) join(s, i);
+    else s->ended++;
 }
 
 static void step(Server *s) {
@@ -265,8 +270,13 @@ static void step(Server *s) {
 }
 
 static void take_arrivals(Server *s) {
-    while (s->arrived < s->n && s->requests[s->arrived].arrival_s <= s->t_s)
+    while (s->arrived < s->n && s->requests[s->arrived].arrival_s <= s->t_s) {
+        if (s->streams) {
+            if (s->arrived - s->ended >= s->streams) return;
+            s->requests[s->arrived].arrival_s = s->t_s;
+        }
         push_back(s, &s->queue, (int)s->arrived++);
+    }
 }
 
 /* what Python calls */
@@ -277,7 +287,7 @@ void server_free(Server *s) {
 }
 
 static void forget(Server *s) {
-    s->n = s->arrived = 0;
+    s->n = s->arrived = s->ended = s->streams = 0;
     s->queue = s->batch = (List){NONE, NONE};
     s->decoding = s->entering = s->kv = s->reserved = 0;
     s->prefilling = NONE;
@@ -337,6 +347,13 @@ int server_load(Server *s, int64_t n, const double *arrival_s, const int64_t *pr
         r->prompt = prompt[i], r->output = output[i], r->cached = cached ? cached[i] : 0;
     }
     return DONE;
+}
+
+/* Send the requests that are loaded by so many streams: each its next one when its last has ended. */
+void server_stream(Server *s, int64_t streams) { s->streams = streams; }
+
+void server_sent(const Server *s, double *sent_s) {
+    for (int64_t i = 0; i < s->n; i++) sent_s[i] = i < s->arrived ? s->requests[i].arrival_s : INFINITY;
 }
 
 /* Take steps while they begin before until_s and there is anything to do. */
