@@ -59,7 +59,10 @@ def _adaptive(spec: Spec, facts: SearchFacts) -> dict[str, Any]:
     if facts.model is not None:
         block["model"] = asdict(facts.model)
     if facts.balanced:
-        block["balanced"] = [asdict(each) for each in facts.balanced]
+        block["balanced"] = [
+            asdict(each) | {"shares": list(each.shares), "long_run": list(each.long_run)}
+            for each in facts.balanced
+        ]
     return block
 
 
