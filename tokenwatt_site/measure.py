@@ -148,6 +148,7 @@ def plan(spec: Spec, options: Options, resumed: Resumed | None = None) -> dict[s
         "events.jsonl",
         "requests.jsonl.gz",
         *(["power.jsonl.gz"] if meter else []),
+        *(["trace.jsonl.gz"] if trace else []),
     ]
     return {
         "endpoint": address.url if address else "the embedded engine",

@@ -192,9 +192,6 @@ class Client(Strict):
     """Standard deviation of the gaps between sends over their mean; 1 for Poisson."""
     dispersion: NonNegative | None = None
     """Variance of the sends in equal bins over their mean; 1 for Poisson."""
-    """Standard deviation of the gaps between sends over their mean; 1 for Poisson."""
-    dispersion: NonNegative | None = None
-    """Variance of the sends in equal bins over their mean; 1 for Poisson."""
     cached_pct: NonNegative | None = None
     """Prompt tokens that the server took from a cache, by its own count."""
     planned_cached_pct: NonNegative | None = None
@@ -367,6 +364,8 @@ class Realised(Strict):
     input_tokens: NonNegative | None
     output_tokens: NonNegative | None
     n: Count
+    planned_cached_pct: Percent | None = None
+    """Prompt tokens that earlier prompts of the load begin with too, by the workload's plan."""
 
 
 class TokenMeans(Strict):

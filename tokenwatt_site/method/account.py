@@ -151,7 +151,7 @@ def _client(load: Load, stats: WindowStats) -> dict[str, float | None]:
         "gap_cv": stats.client.gap_cv,
         "dispersion": stats.client.dispersion,
         "cached_pct": stats.client.cached_pct,
-        "planned_cached_pct": stats.client.planned_cached_pct,
+        "planned_cached_pct": stats.planned_cached_pct,
         "cpu_share": load.cpu_s / max(load.end_s, 1e-6),
         "loop_stall_max_ms": _ms(load.loop_stall_max_s),
         "clock_drift_pct": load.clock_drift_pct,

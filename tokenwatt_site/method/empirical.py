@@ -59,5 +59,5 @@ class Empirical:
 
     def describe(self) -> str:
         """Return the distribution in words for readers."""
-        where = self.words or f"{len(self.values):,} given lengths"
-        return f"median {self.quantile(0.5):,} · p90 {self.quantile(0.9):,} ({where})"
+        where = self.words or f"of {len(self.values):,} given lengths"
+        return f"median {self.quantile(0.5):,} · p90 {self.quantile(0.9):,}, {where}"

@@ -194,6 +194,7 @@ def _realised(stats: Sequence[WindowStats]) -> dict[str, Any]:
         "input_tokens": _weighted([(s.asked_input_tokens, s.counts.sent) for s in stats]),
         "output_tokens": _weighted([(s.asked_output_tokens, s.counts.sent) for s in stats]),
         "n": sum(s.counts.sent for s in stats),
+        "planned_cached_pct": _weighted([(s.planned_cached_pct, s.counts.sent) for s in stats]),
     }
 
 

@@ -40,7 +40,7 @@ def not_covered(spec: Spec, *, simulated: bool) -> list[str]:
         gaps.append("Whole-node power: the meter sees the accelerator boards only")
     if spec.accuracy is None:
         gaps.append("Accuracy: no check was asked for")
-    if spec.workload.shared_prefix is None:
+    if spec.workload.shared_prefix is None and spec.workload.timestamps == "poisson":
         gaps.append("Prompt caching: every prompt is new")
     said = {line.partition(":")[0].strip().lower() for line in spec.not_covered}
     return [gap for gap in gaps if gap.partition(":")[0].lower() not in said]

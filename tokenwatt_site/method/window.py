@@ -165,6 +165,8 @@ class WindowStats:
     asked_input_tokens: float | None
     """Mean of the cohort, as it was scheduled."""
     asked_output_tokens: float | None
+    planned_cached_pct: float | None
+    """Prompt tokens of the cohort that a cache may hold, by the workload's plan."""
 
 
 def window_length_s(nominal_s: float, rate_rps: float, min_requests: int) -> float:
@@ -250,6 +252,9 @@ def judge(traces: Sequence[RequestTrace], window: Window, slo: Slo, now_s: float
         mean_output_tokens=_mean([n_output(t) for t in finished]),
         asked_input_tokens=_mean([t.input_tokens for t in cohort]),
         asked_output_tokens=_mean([t.output_tokens for t in cohort]),
+        planned_cached_pct=_pct(
+            sum(t.n_planned for t in cohort), sum(t.input_tokens for t in cohort)
+        ),
     )
 
 

@@ -185,7 +185,7 @@ def workload_of(spec: SpecWorkload, trace: Trace | None = None) -> Workload:
 
 def workload_of_trace(trace: Trace) -> Workload:
     """Return the lengths of a recorded trace, drawn in pairs."""
-    words = f"{len(trace):,} recorded requests"
+    words = f"of {len(trace):,} recorded requests"
     return Workload(
         trace.name,
         Empirical.of(trace.input_tokens, words=words),

@@ -127,8 +127,8 @@ def test_the_lengths_of_a_recorded_trace_are_drawn_in_pairs() -> None:
     assert min(pairs.values()) > 9_700
     assert (workload.mean_input(), workload.mean_output()) == (20, 2)
     assert workload.describe() == (
-        "mine.jsonl: median 20 · p90 30 (3 recorded requests) in,"
-        " median 2 · p90 3 (3 recorded requests) out"
+        "mine.jsonl: median 20 · p90 30, of 3 recorded requests in,"
+        " median 2 · p90 3, of 3 recorded requests out"
     )
 
 
@@ -146,7 +146,7 @@ def test_given_lengths_come_with_their_weights() -> None:
         [0.5, 0.25, 0.25], abs=0.01
     )
     assert (dist.mean(), dist.most()) == (175, 300)
-    assert dist.describe() == "median 200 · p90 300 (3 given lengths)"
+    assert dist.describe() == "median 200 · p90 300, of 3 given lengths"
 
 
 def test_given_lengths_without_weights_are_drawn_alike() -> None:

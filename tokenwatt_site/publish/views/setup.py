@@ -114,14 +114,18 @@ def _drawn(source: Source) -> list[Row]:
         rows.append(Row("Longest", _pair(workload.clamp)))
     if workload.sha256 is not None:
         rows.append(Row("Trace SHA-256", workload.sha256))
-    client = source.config.client
-    if client is not None and client.planned_cached_pct:
-        cached = units.number(float(client.cached_pct or 0), "pct")
-        planned = units.number(float(client.planned_cached_pct), "pct")
-        rows.append(
-            Row("Shared prompts", f"{planned} % of the prompt tokens by plan, {cached} % cached")
-        )
+    if realised is not None and realised.planned_cached_pct:
+        rows.append(Row("Shared prompts", _shared(realised.planned_cached_pct, source)))
     return rows
+
+
+def _shared(planned_pct: float, source: Source) -> str:
+    client = source.config.client
+    cached_pct = client.cached_pct if client is not None else None
+    planned = f"{units.number(float(planned_pct), 'pct')} % of the prompt tokens by plan"
+    if cached_pct is None:
+        return f"{planned}; the server doesn’t say what it cached"
+    return f"{planned}, {units.number(float(cached_pct), 'pct')} % cached at most"
 
 
 def _pair(lengths: Lengths | Realised) -> str:
