@@ -23,6 +23,7 @@ from tokenwatt_site.load.target import Target
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.prose import Origin
 from tokenwatt_site.method.samples import PowerSample
+from tokenwatt_site.restore import take_up
 from tokenwatt_site.session import Session, Setup
 from tokenwatt_site.store import RunStore
 
@@ -165,8 +166,20 @@ class VirtualRun:
             started="2026-11-30T00:00:00Z",
         )
 
-    async def measure(self) -> Session:
-        """Measure anew, to the end."""
-        session = self.session(RunStore(self.out))
-        await session.run()
+    async def measure(self, mortal: Callable[[RunStore], Any] = lambda store: store) -> Session:
+        """Measure to the end: anew, or from where a run that was cut off stands.
+
+        ``mortal`` wraps the store, to end the process while it writes.
+        """
+        if not self.out.exists():
+            store = RunStore(self.out, force=True)
+            session = self.session(mortal(store))
+        else:
+            store, rebuilt = take_up(self.out)
+            session = self.session(mortal(store))
+            session.go_on(rebuilt)
+        try:
+            await session.run()
+        finally:
+            store.close()
         return session
