@@ -29,6 +29,7 @@ def _common(one: list[int | str], two: list[int | str]) -> int:
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
+@settings(max_examples=40)
 @given(LENGTHS, st.integers(1, 50))
 def test_a_common_beginning_is_found(lengths: list[int], tokens: int) -> None:
     shared = shared_prefix(SharedTokens(tokens=tokens), lengths)
@@ -36,6 +37,7 @@ def test_a_common_beginning_is_found(lengths: list[int], tokens: int) -> None:
     assert cached(shared, lengths) == list(shared.known)
 
 
+@settings(max_examples=40)
 @given(LENGTHS, st.floats(0.01, 0.99))
 def test_a_common_share_is_found(lengths: list[int], share: float) -> None:
     shared = shared_prefix(SharedShare(share=share), lengths)
@@ -43,8 +45,8 @@ def test_a_common_share_is_found(lengths: list[int], share: float) -> None:
     assert cached(shared, lengths) == list(shared.known)
 
 
+@settings(max_examples=40)
 @given(st.data(), LENGTHS)
-@settings(max_examples=50)
 def test_recorded_blocks_are_found(data: st.DataObject, lengths: list[int]) -> None:
     """Ids are those of a tree: each stands for its block and all before it."""
     nodes: dict[tuple[int, ...], int] = {}
