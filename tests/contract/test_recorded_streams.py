@@ -1,7 +1,7 @@
 """Streams that real servers and providers sent, decoded to what they say of themselves.
 
 The captures are whole HTTP answers with the times of their reads: they are played through the
-client, read by read. The providers' recordings are bodies: the dialect alone reads them.
+client, read by read. The providers' recordings are bodies without times.
 What has no usage, several choices, an error or no end stands in a table, counted by hand.
 """
 
@@ -9,6 +9,7 @@ import json
 import os
 import re
 from array import array
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,13 @@ from ruamel.yaml import YAML
 from tests.support.scripted import Do, ScriptedServer
 from tests.support.shared import ROOT, shared_path
 from tests.support.virtual_loop import MemoryConnector, VirtualClock, run_virtual
-from tokenwatt_site.load.api import dialect
+from tokenwatt_site.load.api import DIALECTS, dialect
 from tokenwatt_site.load.player import Played, play
-from tokenwatt_site.load.sse import SseDecoder
+from tokenwatt_site.load.stream import Stream
 from tokenwatt_site.load.target import Target
-from tokenwatt_site.method.outcome import StreamFacts, count_tokens
+from tokenwatt_site.method.outcome import Asked
 from tokenwatt_site.method.schedule import Schedule
+from tokenwatt_site.method.trace import RequestTrace
 
 SHARED = ROOT / os.environ.get("TOKENWATT_SHARED", "../shared")
 CAPTURES, RECORDED = SHARED / "captures", SHARED / "data" / "sse"
@@ -81,15 +83,53 @@ BY_HAND: dict[str, tuple[str, int, str]] = {
     "xpyd-sim-0.5.0/max-tokens-0": ("empty", 0, "usage"),
 }
 
-# a provider's file: token events, where no usage tells
-EVENTS_BY_HAND: dict[str, int] = {
-    "envoy-ai-gateway/chat-streaming-web-search.yaml": 23,
-    "envoy-ai-gateway/chat-streaming.yaml": 48,
-    "envoy-ai-gateway/completion-streaming.yaml": 25,
-    "tgi_snapshots/test_completion_prompts__test_chat_hfhub_nousage.json": 2,
-    "tgi_snapshots/test_completion_prompts__test_chat_openai_nousage.json": 2,
+# a provider's file: (reason, tokens, source, token events), counted by hand
+RECORDED_BY_HAND: dict[str, tuple[str, int, str, int]] = {
+    "envoy-ai-gateway/chat-streaming-web-search.yaml": ("", 23, "chunks", 23),
+    "envoy-ai-gateway/chat-streaming.yaml": ("", 48, "chunks", 48),
+    "envoy-ai-gateway/completion-streaming.yaml": ("", 25, "chunks", 25),
+    "tgi_snapshots/test_completion_prompts__test_chat_hfhub_nousage.json": ("", 2, "chunks", 2),
+    "tgi_snapshots/test_completion_prompts__test_chat_openai_nousage.json": ("", 2, "chunks", 2),
     "tgi_snapshots/"
-    "test_tools_llama__test_flash_llama_grammar_tools_sea_creatures_stream_auto.json": 20,
+    "test_tools_llama__test_flash_llama_grammar_tools_sea_creatures_stream_auto.json": (
+        *("", 20, "chunks", 20),
+    ),
+    # four prompts at once, 10 tokens each, a usage a choice
+    "tgi_snapshots/test_completion_prompts__test_flash_llama_completion_many_prompts_stream.json": (
+        *("choices", 40, "usage", 40),
+    ),
+    # 100 tokens of hidden reasoning reach the limit: no text at all
+    "envoy-ai-gateway/chat-streaming-detailed-usage.yaml": ("empty", 100, "usage", 0),
+    # two chunks of reasoning, finish_reason length, then an error object with the usage
+    "pydantic-ai_cassettes/test_openrouter__test_openrouter_stream_error.yaml": (
+        *("error", 10, "usage", 2),
+    ),
+}
+# what is recorded beside streams of our dialects
+OTHERS: dict[str, str] = {
+    **dict.fromkeys(
+        [
+            "envoy-ai-gateway/azure-chat-basic.yaml",
+            "envoy-ai-gateway/chat-bad-request.yaml",
+            "envoy-ai-gateway/chat-unknown-model.yaml",
+            "envoy-ai-gateway/completion-bad-request.yaml",
+            "envoy-ai-gateway/completion-token-batch.yaml",
+            "pydantic-ai_cassettes/test_openrouter__test_openrouter_errors_raised.yaml",
+            "pydantic-ai_cassettes/test_openrouter__test_openrouter_with_reasoning.yaml",
+            "tgi_snapshots/test_completion_prompts__test_flash_llama_completion_many_prompts.json",
+            "tgi_snapshots/test_completion_prompts__test_flash_llama_completion_single_prompt.json",
+        ],
+        "an answer in one piece",
+    ),
+    **dict.fromkeys(
+        [
+            "vercel-ai/cohere__cohere-empty-tool-call.chunks.txt",
+            "vercel-ai/cohere__cohere-reasoning.chunks.txt",
+            "vercel-ai/cohere__cohere-text.chunks.txt",
+            "vercel-ai/cohere__cohere-tool-call.chunks.txt",
+        ],
+        "an API of its own",
+    ),
 }
 
 
@@ -129,13 +169,15 @@ class Body:
 
 
 def said(body: bytes) -> int | None:
-    """Return the completion tokens by the last usage of the stream, summed over its choices."""
+    """Return the output tokens by the last usage of the stream, summed over its choices."""
     found: dict[int, int] = {}
     for line in re.findall(rb"^data: ?(\{.*\})\r?$", body, re.MULTILINE):
         chunk = json.loads(line)
-        if chunk.get("usage"):
+        usage = chunk.get("usage") or (chunk.get("response") or {}).get("usage")
+        if usage:
             choices = chunk.get("choices")
-            found[choices[0]["index"] if choices else WHOLE] = chunk["usage"]["completion_tokens"]
+            tokens = usage.get("completion_tokens", usage.get("output_tokens"))
+            found[choices[0]["index"] if choices else WHOLE] = tokens
     return found.get(WHOLE, sum(found.values())) if found else None
 
 
@@ -192,8 +234,9 @@ def recordings() -> list[Any]:
     ]
 
 
+@cache
 def bodies(path: Path) -> list[tuple[str, bytes]]:
-    """Return the streams of a recording of chat or completions: (api, body)."""
+    """Return the streams of a recording in our dialects: (api, body)."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".yaml":
         found = [_cassette(each) for each in YAML(typ="safe").load(text)["interactions"]]
@@ -205,11 +248,12 @@ def bodies(path: Path) -> list[tuple[str, bytes]]:
             return []
         url = "/completions" if "text_completion" in text else "/chat/completions"
         streams = [(url, "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks))]
-    return [
-        ("chat" if "/chat/" in url else "completions", body.encode())
-        for url, body in streams
-        if "/completions" in url
-    ]
+    return [(api, body.encode()) for url, body in streams if (api := _api_of(url))]
+
+
+def _api_of(url: str) -> str:
+    paths = {"/chat/completions": "chat", "/completions": "completions", "/responses": "responses"}
+    return next((api for path, api in paths.items() if path in url), "")
 
 
 def _cassette(interaction: dict[str, Any]) -> tuple[str, str]:
@@ -218,34 +262,45 @@ def _cassette(interaction: dict[str, Any]) -> tuple[str, str]:
     return request.get("url") or request["uri"], text if isinstance(text, str) else text.decode()
 
 
-def test_the_recordings_are_there() -> None:
+def test_every_recording_is_a_stream_of_ours_or_known_not_to_be() -> None:
     shared_path("data/sse")
-    assert sum(bool(bodies(param.values[0])) for param in recordings()) >= 20
+    found = {param.id: bodies(param.values[0]) for param in recordings()}
+    assert {name for name, streams in found.items() if not streams} == OTHERS.keys()
+    assert sum(map(len, found.values())) >= 30
+    assert {api for streams in found.values() for api, _ in streams} == set(DIALECTS)
+    assert RECORDED_BY_HAND.keys() <= found.keys()
 
 
+def read_whole(api: str, body: bytes, size: int) -> Stream:
+    """Read a body in pieces of ``size`` bytes; finished as its end says, of any length."""
+    trace = RequestTrace(0, 0.0, 5, 16)
+    asked = Asked(ignore_eos=False, tools=True)
+    stream = Stream(trace, b"", dialect(api), asked, lambda _: None)
+    stream.sent(0.0)
+    stream.head(200)
+    for place in range(0, len(body), size):
+        stream.body(body[place:][:size], 0.1 + place / len(body))
+    stream.end("complete", 2.0)
+    return stream
+
+
+@pytest.mark.parametrize("size", [2**20, 997])
 @pytest.mark.parametrize("path", recordings())
-def test_a_recording_counts_what_its_usage_says(path: Path) -> None:
+def test_a_recording_is_what_its_usage_says(path: Path, size: int) -> None:
     name = path.relative_to(RECORDED).as_posix()
     for api, body in bodies(path):
-        facts, sse = StreamFacts(), SseDecoder()
-        for event in [*sse.feed(body), *sse.close()]:
-            dialect(api).read(*event, facts)
-        assert not facts.malformed
-        assert facts.finish or facts.error
         usage = said(body)
-        if usage is None:
-            assert (facts.events, count_tokens(facts)[0]) == (EVENTS_BY_HAND[name],) * 2
-        else:
-            assert name not in EVENTS_BY_HAND
-            assert count_tokens(facts) == (usage, "usage")
+        told = RECORDED_BY_HAND.get(name, ("", usage, "usage", None))
+        trace = read_whole(api, body, size).trace
+        assert (trace.reason, trace.n_output, trace.n_source) == told[:3]
+        assert usage in (None, trace.n_output)
+        assert len(trace.events_s) == told[3] if told[3] is not None else trace.events_s
+        assert trace.finish
 
 
-def test_a_provider_error_inside_a_stream_is_seen() -> None:
+def test_a_provider_error_inside_a_stream_is_seen_with_its_words() -> None:
     path = shared_path(
         "data/sse/pydantic-ai_cassettes/test_openrouter__test_openrouter_stream_error.yaml"
     )
     ((api, body),) = bodies(path)
-    facts = StreamFacts()
-    for event in SseDecoder().feed(body):
-        dialect(api).read(*event, facts)
-    assert (facts.error, facts.message, facts.events) == (True, "Token limit reached", 2)
+    assert read_whole(api, body, 2**20).message == "Token limit reached"

@@ -194,11 +194,21 @@ def test_done_and_finish_are_noted() -> None:
         {"error": "out of memory"},
         {"object": "error", "message": "out of memory"},
         delta({"content": ""}, error={"message": "out of memory"}),
+        delta({"content": "a"}, error={"message": "out of memory"}),
     ],
 )
-def test_an_error_object_is_an_error(chunk: dict[str, Any]) -> None:
-    _, facts = read("chat", chunk)
+def test_an_error_object_is_an_error_and_no_token(chunk: dict[str, Any]) -> None:
+    told, facts = read("chat", chunk)
     assert (facts.error, facts.message) == (True, "out of memory")
+    assert (told, facts.events) == ([None], 0)
+
+
+def test_the_usage_of_an_error_counts() -> None:
+    words = {"message": "out of memory"}
+    _, facts = read("chat", delta({"content": "a"}), delta({}, error=words, **usage(3)))
+    assert count_tokens(facts) == (3, "usage")
+    _, facts = read("chat", delta({"content": "a"}), {"error": words, **usage(3)})
+    assert count_tokens(facts) == (3, "usage")
 
 
 def test_an_event_named_error_is_one_whatever_it_holds() -> None:

@@ -53,7 +53,8 @@ def read_event(
         facts.message = facts.message or "an event that is no JSON"
         return None
     if name == b"error":
-        facts.message = facts.message or error_message(chunk)
+        note_error(chunk, facts)
+        return None
     if is_dict(chunk):
         return read_object(chunk, facts)
     told = [read_object(part, facts) for part in dicts(chunk)]
@@ -64,11 +65,14 @@ def read_choices(
     chunk: dict[str, Any], facts: StreamFacts, carried: Callable[[dict[str, Any]], Carried]
 ) -> int | None:
     """Take in a chunk with ``choices``, of which ``carried`` tells what each one carries."""
-    if chunk.get("error") or chunk.get("object") == "error":
-        note_error(chunk, facts)
     usage = chunk.get("usage")
     count = _read_usage(usage, facts) if is_dict(usage) else None
     choices = dicts(chunk.get("choices"))
+    if chunk.get("error") or chunk.get("object") == "error":
+        note_error(chunk, facts)
+        if count is not None:  # what an error says beside it is no token
+            facts.usage[_index(choices[0], facts) if len(choices) == 1 else WHOLE] = count
+        return None
     if len(choices) == 1:
         choice = choices[0]
         return _read_choice(choice, count, facts, carried(choice))
