@@ -36,6 +36,7 @@ from tokenwatt_site.load.facts import ServerFacts
 from tokenwatt_site.load.loop import new_loop
 from tokenwatt_site.load.preflight import preflight
 from tokenwatt_site.load.prompts import PromptMaker
+from tokenwatt_site.load.selftest import Stamina
 from tokenwatt_site.load.target import Target, checked_extra
 from tokenwatt_site.load.workers import workers_for
 from tokenwatt_site.method import prose
@@ -43,14 +44,13 @@ from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.draw import tail_s
 from tokenwatt_site.method.figures import MeasuredWindow
 from tokenwatt_site.method.identity import same_set_up, same_spec
-from tokenwatt_site.method.ladder import bounds
 from tokenwatt_site.method.meters import meter_specs, primary_meter
 from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.profiles import shape_of
 from tokenwatt_site.method.rebuild import Rebuilt
 from tokenwatt_site.method.recorded import with_recorded_rate
 from tokenwatt_site.method.replay import Trace, trace_of
-from tokenwatt_site.method.search import check_search
+from tokenwatt_site.method.search import bounds_of, check_search
 from tokenwatt_site.method.secrecy import refuse_secrets
 from tokenwatt_site.method.workloads import workload_of
 from tokenwatt_site.power.meter import Meter
@@ -141,7 +141,7 @@ def plan(spec: Spec, options: Options, resumed: Resumed | None = None) -> dict[s
     workload = workload_of(spec.workload, trace)
     meter = primary_meter(spec)
     settle_s = max(SETTLE_S, 2 / meter.sampling_hz if meter else 0.0)
-    cost = bounds(spec.sweep, spec.measurement, tail_s(spec, trace) + LEAD_S + settle_s)
+    cost = bounds_of(spec, trace, tail_s(spec, trace) + LEAD_S + settle_s)
     folder = options.out.with_suffix("")
     names = [
         "schedule.jsonl",
@@ -355,6 +355,7 @@ def _setup(
         tell=tell,
         think=asyncio.to_thread,
         workers=workers_for,
+        stamina=Stamina(),
         server={name: getattr(facts, name) for name in _FORM},
     )
 

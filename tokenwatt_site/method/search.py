@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tokenwatt_site.documents.spec import Spec, SpecMeasurement, SpecSweep
 from tokenwatt_site.errors import UsageError
-from tokenwatt_site.method import ladder
+from tokenwatt_site.method import adaptive_bounds, ladder
 from tokenwatt_site.method.adaptive import Adaptive
 from tokenwatt_site.method.adaptive_facts import SearchFacts
 from tokenwatt_site.method.adaptive_setting import Setting
@@ -64,6 +64,19 @@ def setting_of(spec: Spec, trace: Trace | None = None) -> Setting:
         budget_tokens=spec.engine.max_batched_tokens or BUDGET_TOKENS,
         replicas=spec.model.replicas,
     )
+
+
+def bounds_of(spec: Spec, trace: Trace | None = None, tail_s: float = 0.0) -> ladder.Bounds:
+    """Return the least and the most that a search may cost.
+
+    Args:
+        spec: what was asked.
+        trace: the recorded trace that it names.
+        tail_s: longest time after a window until its requests are decided.
+    """
+    if spec.sweep.strategy != "adaptive":
+        return ladder.bounds(spec.sweep, spec.measurement, tail_s)
+    return adaptive_bounds.bounds(setting_of(spec, trace), tail_s)
 
 
 def confirm_s(spec: Spec) -> float:
