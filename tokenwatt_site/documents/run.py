@@ -197,8 +197,39 @@ class Client(Strict):
     planned_cached_pct: NonNegative | None = None
     """Prompt tokens that earlier prompts of the load begin with too, by the workload's plan."""
     cpu_share: NonNegative | None = None
+    """CPU time over wall time, of one core; of the busiest of several processes."""
     loop_stall_max_ms: NonNegative | None = None
+    """The longest time for which it handled nothing else."""
     clock_drift_pct: Number | None = None
+    """How far the wall clock went from the monotonic one."""
+    workers: Count | None = None
+    """Processes that played the load."""
+    held_events_s: NonNegative | None = None
+    """Token events a second that a self-test showed it to hold; null where the load was too light
+    to need one."""
+
+
+class ServerSaid(Strict):
+    """What the server says of itself in a window, by its Prometheus page; null: it doesn't say."""
+
+    readings: Count
+    running_mean: NonNegative | None = None
+    running_max: NonNegative | None = None
+    """Requests in the batch."""
+    waiting_mean: NonNegative | None = None
+    waiting_max: NonNegative | None = None
+    """Requests in the queue."""
+    kv_max_pct: NonNegative | None = None
+    """Share of the memory for context in use."""
+    preemptions: Count | None = None
+    """Sequences sent back to the queue."""
+    prompt_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cached_pct: NonNegative | None = None
+    """Prompt tokens that came from a cache."""
+    ttft_p99_ms: list[NonNegative] | None = None
+    """The bounds of its histogram between which p99 lies. It counts from when it has the request."""
+    tpot_p99_ms: list[NonNegative] | None = None
 
 
 class WindowRecord(Strict):
@@ -237,6 +268,7 @@ class WindowRecord(Strict):
     """Requests sent at the start to stand for what a steady server has in flight."""
     stationary: bool | None = None
     """Whether requests in flight showed no trend; null where the window was too short to tell."""
+    server: ServerSaid | None = None
 
 
 class Series(Strict):
@@ -319,8 +351,6 @@ class Search(Strict):
     """Lowest rate that failed."""
     overrides: list[str] | None = None
     """Keys of the spec's measurement that replaced those of the mode."""
-    minutes: NonNegative | None = None
-    """Server time of all windows, those given up included."""
     est_rps: Positive | None = None
     """The boundary by the twin."""
     interval_rps: list[NonNegative] | None = None
