@@ -9,11 +9,12 @@ from itertools import chain
 from typing import Any
 
 from benchmarks.search_policy.native import at, library
-from tokenwatt_site.method import nnls, schedule, twin_fit
+from tokenwatt_site.method import nnls, schedule, twin_fit, twin_stream
 from tokenwatt_site.method.probe import Measured
 from tokenwatt_site.method.schedule import Schedule
 from tokenwatt_site.method.twin_player import Played, TwinParams
-from tokenwatt_site.method.twin_scores import TTFT, Limits
+from tokenwatt_site.method.twin_scores import TPOT, TTFT, Limits
+from tokenwatt_site.method.twin_stream import Steady, Stream
 from tokenwatt_site.method.workloads import Fixed, LengthDist, Lognormal, Workload
 
 _WINDOWS = 200
@@ -104,6 +105,52 @@ def non_negative(rows: Sequence[Sequence[float]], targets: Sequence[float]) -> l
     return [x / s for x, s in zip(vars(nnls)["_active_set"](gram, goal), scale, strict=True)]
 
 
+def highest(scores: "array[float]") -> list[float]:
+    """Return the highest scores, see ``twin_stream._highest``."""
+    some = sorted(scores[:: stream_of("_SAMPLE")])
+    room = array("d", bytes(8 * (len(scores) + 1)))
+    kept = library().at_least(len(scores), at(scores), some[int(0.88 * len(some))], at(room))
+    high = sorted(room[:kept])
+    return high if 10 * len(high) >= len(scores) else sorted(scores)
+
+
+def steady(stream: Stream, params: TwinParams, rate_rps: float, *, rough: bool = False) -> Steady:
+    """Play a stream at a rate, see ``Stream.steady``."""
+    unit_s, inputs, outputs = vars(Stream)["_drawn"](stream, rough=rough)
+    n = len(unit_s)
+    arrival_s = array("d", bytes(8 * n))
+    library().scaled(n, stream.replicas / rate_rps, at(unit_s), at(arrival_s))
+    played = stream.player(params, arrival_s, inputs, outputs, math.inf)
+    first, last = int(stream_of("_WARM_SHARE") * n), n - int(stream_of("_TAIL_SHARE") * n)
+    scores = (
+        played_scores(stream.limits, played, arrival_s, TTFT)[first:last],
+        played_scores(stream.limits, played, arrival_s, TPOT)[first:last],
+    )
+    ended_s, began_s = played.last_s[first:last], arrival_s[first:last]
+    count = last - first
+    stay_s = library().total(count, at(ended_s)) - library().total(count, at(began_s))
+    high = highest(scores[TTFT]), highest(scores[TPOT])
+    return Steady(rate_rps, scores, high, rate_rps * stay_s / count)
+
+
+def share_error(found: Steady, kind: int) -> float:
+    """Return the relative error of a miss share, see ``Steady.share_error``."""
+    scores, limit = found.scores[kind], math.exp(found.log_p99(kind))
+    batches = stream_of("_BATCHES")
+    size = len(scores) // batches
+    counts = [library().count_over(size, at(scores) + 8 * i * size, limit) for i in range(batches)]
+    mean = sum(counts) / batches
+    if not mean:
+        return 0.0
+    variance = sum((count - mean) ** 2 for count in counts) / (batches - 1)
+    return math.sqrt(variance / batches) / mean
+
+
+def stream_of(name: str) -> Any:
+    """Return a constant of the twin's stream."""
+    return vars(twin_stream)[name]
+
+
 class Rows:
     """Remembers the rows that each window gives to a fit: a search fits the same ones often."""
 
@@ -127,6 +174,13 @@ def install() -> None:
     for module in list(sys.modules.values()):
         if getattr(module, "poisson_schedule", None) is slow and module is not schedule:
             vars(module)["poisson_schedule"] = poisson_schedule
-    vars(twin_fit)["_rows"] = Rows(vars(twin_fit)["_rows"])
+    for name in ("_rows", "_while_waiting"):
+        vars(twin_fit)[name] = Rows(vars(twin_fit)[name])
     vars(twin_fit)["non_negative"] = non_negative
-    setattr(Limits, "played", played_scores)  # noqa: B010 - no method of the class's own
+    vars(twin_stream)["_highest"] = highest
+    for owner, name, quick in (
+        (Limits, "played", played_scores),
+        (Stream, "steady", steady),
+        (Steady, "share_error", share_error),
+    ):
+        setattr(owner, name, quick)

@@ -136,6 +136,10 @@ def library() -> ctypes.CDLL:
             [number, ctypes.c_int, real, real, pointer, *columns, pointer],
             None,
         ),
+        "scaled": ([number, real, pointer, pointer], None),
+        "total": ([number, pointer], real),
+        "at_least": ([number, pointer, real, pointer], number),
+        "count_over": ([number, pointer, real], number),
         "products": ([number, number, pointer, pointer], None),
         "poisson_schedule": (
             [ctypes.c_uint64, real, real, pointer, pointer, number, *columns],

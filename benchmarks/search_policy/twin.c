@@ -168,3 +168,29 @@ void products(int64_t n, int64_t width, const double *rows, double *sums) {
             for (int64_t j = 0; j < width; j++)
                 sums[i * width + j] += rows[k * width + i] * rows[k * width + j];
 }
+
+void scaled(int64_t n, double factor, const double *values, double *results) {
+    for (int64_t i = 0; i < n; i++) results[i] = factor * values[i];
+}
+
+double total(int64_t n, const double *values) {
+    double sum = 0.0;
+    for (int64_t i = 0; i < n; i++) sum += values[i];
+    return sum;
+}
+
+/* Keep the values that are at least a bound, in their order; return how many. */
+int64_t at_least(int64_t n, const double *values, double bound, double *kept) {
+    int64_t m = 0;
+    for (int64_t i = 0; i < n; i++) {
+        kept[m] = values[i];
+        m += values[i] >= bound;
+    }
+    return m;
+}
+
+int64_t count_over(int64_t n, const double *values, double limit) {
+    int64_t m = 0;
+    for (int64_t i = 0; i < n; i++) m += values[i] > limit;
+    return m;
+}

@@ -2,6 +2,8 @@
 
 import math
 import shutil
+import subprocess
+import sys
 from dataclasses import dataclass, replace
 
 import pytest
@@ -11,6 +13,8 @@ from benchmarks.search_policy.cases import CASES, Case
 from benchmarks.search_policy.harness import CANCEL_S, Bench
 from benchmarks.search_policy.monotone import Curve, rising
 from benchmarks.search_policy.peers import Outcome
+from benchmarks.search_policy.policies import POLICIES
+from tests.support.shared import ROOT
 from tokenwatt_site.method.draw import draw
 from tokenwatt_site.method.probe import Cut, Probe
 from tokenwatt_site.method.records import Misses, records_of
@@ -178,3 +182,15 @@ def test_no_answer_counts_as_none() -> None:
     assert row.minutes_text == "20.0 / 30.0"
     assert row.broken_text.startswith("1/2 = 50.0 %")
     assert not math.isnan(sum(row.ratios))
+
+
+def test_a_search_with_its_slow_parts_in_c_gives_the_same_answer() -> None:
+    """In a process of its own: it puts them in the place of the package's."""
+    program = (
+        "from benchmarks.search_policy import fast, harness, policies, cases\n"
+        "fast.install()\n"
+        "print(repr(policies.POLICIES['quick'](cases.CASES['d8'], 2)))"
+    )
+    call = [sys.executable, "-c", program]
+    quick = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert quick.stdout.strip() == repr(POLICIES["quick"](CASES["d8"], 2))
