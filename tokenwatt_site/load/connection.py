@@ -5,6 +5,7 @@ late: here the clock is read once for every read of the socket, before anything 
 """
 
 import asyncio
+import errno
 from typing import cast
 
 import httptools
@@ -62,12 +63,24 @@ class Pool:
             async with asyncio.timeout(self.timeout_s):
                 await self._connector.connect(lambda: connection)
         except OSError as error:  # TimeoutError and ssl.SSLError are OSErrors too
-            stream.end("connect", self.clock.now(), f"{type(error).__name__}: {error}")
+            ending: Ending = "client_limit" if _ours(error) else "connect"
+            stream.end(ending, self.clock.now(), f"{type(error).__name__}: {error}")
             return
         if connection.open:
             connection.start(stream, reused=False)
         else:
             stream.end("reset", self.clock.now(), "closed as soon as it was open")
+
+
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL)
+
+
+def _ours(error: OSError) -> bool:
+    """Tell whether this machine could open no more, which says nothing about the server.
+
+    Where a name has several addresses, asyncio joins the texts of their errors and drops the codes.
+    """
+    return any(f"[Errno {code}]" in str(error) for code in _EXHAUSTED)
 
 
 class Connection(asyncio.Protocol):
