@@ -31,11 +31,13 @@ from tokenwatt_site.errors import (
 from tokenwatt_site.load.address import Address
 from tokenwatt_site.load.clock import RealClock
 from tokenwatt_site.load.connector import TcpConnector
+from tokenwatt_site.load.control import Control
 from tokenwatt_site.load.descriptors import raise_descriptors
 from tokenwatt_site.load.facts import ServerFacts
 from tokenwatt_site.load.loop import new_loop
 from tokenwatt_site.load.preflight import preflight
 from tokenwatt_site.load.prompts import PromptMaker
+from tokenwatt_site.load.scrape import Scraper
 from tokenwatt_site.load.selftest import Stamina
 from tokenwatt_site.load.target import Target, checked_extra
 from tokenwatt_site.load.workers import workers_for
@@ -195,6 +197,7 @@ def measure(spec: Spec, options: Options, tell: Tell, resumed: Resumed | None = 
         samplers = _meters(spec, hardware, url, stack)
         setup = _setup(spec, options, (url, facts, hardware, samplers), store, tell)
         setup.trace = trace
+        setup.scraper = _scraper(spec, setup.target, stack)
         session = Session(spec, setup)
         if resumed:
             same_set_up(resumed.rebuilt.begin, setup.resolved, session.meters(), setup.server)
@@ -313,6 +316,17 @@ def _meters(spec: Spec, hardware: Hardware, url: str, stack: ExitStack) -> list[
         samplers.append(_sampling(meter, asked))
         stack.callback(samplers[-1].stop)
     return samplers
+
+
+def _scraper(spec: Spec, target: Target, stack: ExitStack) -> Scraper | None:
+    """Start reading the server's own page, if it has one that we know."""
+    control = Control(target.address, target.headers, ca_file=spec.engine.ca_file)
+    scraper = Scraper(stack.enter_context(control))
+    if not scraper.look():
+        return None
+    scraper.start()
+    stack.callback(scraper.stop)
+    return scraper
 
 
 def _sampling(meter: Meter, asked: SpecPower) -> Sampler:

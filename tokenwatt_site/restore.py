@@ -63,6 +63,7 @@ def restored(found: Sequence[Found]) -> Rebuilt:
                 schedule=_rows(files, "schedule.jsonl"),
                 requests=_rows(files, "requests.jsonl.gz"),
                 power=[_rows(files, name) for name in power],
+                server=_rows(files, "server.jsonl.gz"),
                 trace=_rows(files, "trace.jsonl.gz"),
             )
         )

@@ -19,9 +19,11 @@ from tokenwatt_site.load.clock import Clock
 from tokenwatt_site.load.connector import Connector
 from tokenwatt_site.load.player import Played
 from tokenwatt_site.load.prompts import PromptMaker
+from tokenwatt_site.load.scrape import Scraper
+from tokenwatt_site.load.selftest import Stamina
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.load.workers import Playing, staged
-from tokenwatt_site.method.account import Account, Load, MeterFacts, account, planned
+from tokenwatt_site.method.account import Account, Beside, Load, MeterFacts, account, planned
 from tokenwatt_site.method.adaptive_facts import SearchFacts
 from tokenwatt_site.method.assemble import Closing, Resolved, assemble
 from tokenwatt_site.method.draw import draw, schedule_row
@@ -33,6 +35,7 @@ from tokenwatt_site.method.rebuild import Rebuilt
 from tokenwatt_site.method.replay import Trace, trace_rows
 from tokenwatt_site.method.schedule import Schedule
 from tokenwatt_site.method.search import Search, search_of
+from tokenwatt_site.method.server_metrics import page_row
 from tokenwatt_site.method.window import Tally
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.store import RunStore
@@ -71,8 +74,12 @@ class Setup:
     """The recorded trace that the spec names."""
     server: dict[str, Any] = field(default_factory=dict)
     """What decides the form of the requests: a resumed run must find the same."""
+    scraper: Scraper | None = None
+    """Reads the server's own page, where it has one."""
     workers: Callable[[Schedule], int] = lambda _: 1
     """Over how many processes a load is played."""
+    stamina: Stamina | None = None
+    """What this machine can play; None asks nothing."""
     think: Callable[[Callable[[], Probe | Done]], Awaitable[Probe | Done]] = at_once
     """Runs what may take seconds of CPU; beside the loop, so that Ctrl-C works."""
 
@@ -173,15 +180,18 @@ class Session:
         row = schedule_row(self.spec, probe, schedule, self.setup.trace)
         self.setup.store.append("schedule.jsonl", [row])
         self.setup.prompts.begin(probe.index, schedule.input_tokens, schedule.shared)
+        held_events_s = await self._try_out(schedule)
+        workers = self.setup.workers(schedule)
         async with staged(
             self.setup.target,
             schedule,
             self.setup.prompts.prompt,
             self.setup.clock,
             self.setup.connect,
-            self.setup.workers(schedule),
+            workers,
         ) as playing:
             played, load = await self._play(probe, playing)
+        load = replace(load, workers=workers, held_events_s=held_events_s)
         if schedule.shared is not None:
             schedule.shared.mark(played.traces)
         accounted = self._account(probe, played, load)
@@ -192,6 +202,21 @@ class Session:
                 "or refuses connections",
                 "start it again",
             )
+
+    async def _try_out(self, schedule: Schedule) -> float | None:
+        """Return the token events a second that this machine was seen to hold, if it matters.
+
+        A load that may be too much for the client is tried on a stub before the server gets it.
+        """
+        stamina = self.setup.stamina
+        if stamina is None or not stamina.matters(schedule):
+            return None
+        if stamina.needed(schedule):
+            text = "a self-test first: this load may be more than this machine can time"
+            self.setup.tell({"event": "note", "about": "client", "text": text})
+            for step in await stamina.test(schedule):
+                self._event("selftest", **step.row())
+        return stamina.held_events_s
 
     async def _play(self, probe: Probe, playing: Playing) -> tuple[Played, Load]:
         """Play one window from half a second on, and pause."""
@@ -239,9 +264,13 @@ class Session:
             read.append([power_row(sample, probe.index, t0_s) for sample in near])
             name = "power.jsonl.gz" if number == 0 else f"power-{number + 1}.jsonl.gz"
             store.append(name, read[-1])
+        pages = self.setup.scraper.between(from_s, to_s) if self.setup.scraper else []
+        said = [page_row(page, probe.index, t0_s) for page in pages]
+        if self.setup.scraper:
+            store.append("server.jsonl.gz", said)
         self._event("played", **load_row(probe.index, load))
-        power = list(zip(self.meters(), read, strict=True))
-        return account(self.spec, probe, load, rows, power)
+        beside = Beside(list(zip(self.meters(), read, strict=True)), said)
+        return account(self.spec, probe, load, rows, beside)
 
     def meters(self) -> list[MeterFacts]:
         """Return what each meter is, the primary one first."""

@@ -228,7 +228,7 @@ class ServerSaid(Strict):
     cached_pct: NonNegative | None = None
     """Prompt tokens that came from a cache."""
     ttft_p99_ms: list[NonNegative] | None = None
-    """The bounds of its histogram between which p99 lies. It counts from when it has the request."""
+    """Bounds of its histogram between which p99 lies, counted from when it has the request."""
     tpot_p99_ms: list[NonNegative] | None = None
 
 

@@ -4,6 +4,7 @@ The session computes them so when the window ends; ``verify`` and ``measure --re
 again from the files, and get the same to the last bit.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,6 +16,8 @@ from tokenwatt_site.method.figures import MeasuredWindow, MeterWindow
 from tokenwatt_site.method.probe import Measured, Probe
 from tokenwatt_site.method.records import records_of
 from tokenwatt_site.method.series import series
+from tokenwatt_site.method.server_metrics import page_of_row, server_window
+from tokenwatt_site.method.trace import RequestTrace
 from tokenwatt_site.method.trend import stationary
 from tokenwatt_site.method.window import Window, WindowStats, judge
 
@@ -38,6 +41,11 @@ class Load:
     """How far the wall clock went from the monotonic one."""
     aborted: bool = False
     """The window was given up."""
+    workers: int = 1
+    """Processes that played it."""
+    held_events_s: float | None = None
+    """Token events a second that a self-test showed the client to hold; None where the load was
+    too light to need one."""
 
     @property
     def end_s(self) -> float:
@@ -56,6 +64,16 @@ class MeterFacts:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """What was read beside the load."""
+
+    power: Sequence[tuple[MeterFacts, Rows]] = ()
+    """Each meter and its rows, the primary one first."""
+    server: Rows = ()
+    """The server's own page."""
+
+
+@dataclass(frozen=True, slots=True)
 class Account:
     """What a window came to."""
 
@@ -66,9 +84,7 @@ class Account:
     """``documents.run.Series``; only of windows that may be reported."""
 
 
-def account(
-    spec: Spec, probe: Probe, load: Load, requests: Rows, power: Sequence[tuple[MeterFacts, Rows]]
-) -> Account:
+def account(spec: Spec, probe: Probe, load: Load, requests: Rows, beside: Beside) -> Account:
     """Return a window's figures.
 
     Args:
@@ -76,8 +92,9 @@ def account(
         probe: the window that was asked for.
         load: what the client knows of its load.
         requests: one row a request, in the order of the schedule.
-        power: each meter and its rows, the primary one first.
+        beside: rows of the meters and of the server's page.
     """
+    power = beside.power
     window = window_of(probe, load)
     traces = [trace_of(row) for row in requests]
     end_s = max(load.end_s, window.w1_s)
@@ -92,6 +109,8 @@ def account(
     reasons = [*stats.reasons]
     if abs(load.clock_drift_pct) > DRIFT_WARN_PCT:
         reasons.append("CLOCK")
+    if load.held_events_s is not None and _events_s(traces, window) > load.held_events_s:
+        reasons.append("CLIENT_RATE")
     measured = MeasuredWindow(
         window,
         stats,
@@ -102,6 +121,7 @@ def account(
         tuple(reasons),
         probe.inject,
         stationary(traces, window, end_s),
+        server_window([page_of_row(row) for row in beside.server], window.w0_s, window.w1_s),
     )
     devices = power[0][0].devices if power else ()
     return Account(
@@ -144,6 +164,17 @@ def planned(probe: Probe, t0_s: float = 0.0) -> Window:
     )
 
 
+def _events_s(traces: Iterable[RequestTrace], window: Window) -> float:
+    """Return the token events a second that the client read in a window."""
+    edges = (window.w0_s, window.w1_s)
+    read = sum(
+        stop - start
+        for trace in traces
+        for start, stop in [[bisect_left(trace.events_s, edge) for edge in edges]]
+    )
+    return read / window.length_s
+
+
 def _client(load: Load, stats: WindowStats) -> dict[str, float | None]:
     return {
         "lag_p99_ms": _ms(stats.client.lag_p99_s),
@@ -155,6 +186,8 @@ def _client(load: Load, stats: WindowStats) -> dict[str, float | None]:
         "cpu_share": load.cpu_s / max(load.end_s, 1e-6),
         "loop_stall_max_ms": _ms(load.loop_stall_max_s),
         "clock_drift_pct": load.clock_drift_pct,
+        "workers": load.workers,
+        "held_events_s": load.held_events_s,
     }
 
 

@@ -4,10 +4,11 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from tokenwatt_site.method.energy import EnergyWindow
+from tokenwatt_site.method.server_metrics import ServerWindow
 from tokenwatt_site.method.slo import Slo
 from tokenwatt_site.method.statistics import mean_interval, nearest_rank
 from tokenwatt_site.method.trace import TOKEN_SOURCES
@@ -41,6 +42,8 @@ class MeasuredWindow:
     """Requests of the stationary start."""
     stationary: bool | None = None
     """Whether requests in flight showed no trend; None where the window was too short to tell."""
+    server: ServerWindow | None = None
+    """What the server says of itself."""
 
 
 def window_record(measured: MeasuredWindow) -> dict[str, Any]:
@@ -76,6 +79,8 @@ def window_record(measured: MeasuredWindow) -> dict[str, Any]:
         record["aborted"] = True
     if measured.inject:
         record["inject"] = measured.inject
+    if measured.server:
+        record["server"] = asdict(measured.server)
     if measured.meters:
         record["energy"] = energy([measured])
         record["throttle_counts"] = dict(measured.meters[0].energy.throttle_counts)

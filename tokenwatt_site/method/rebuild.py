@@ -11,7 +11,7 @@ from typing import Any
 
 from tokenwatt_site.documents.run import Evidence, Run
 from tokenwatt_site.errors import DocumentError
-from tokenwatt_site.method.account import account
+from tokenwatt_site.method.account import Beside, account
 from tokenwatt_site.method.adaptive_facts import SearchFacts
 from tokenwatt_site.method.assemble import Closing, assemble
 from tokenwatt_site.method.draw import draw, schedule_row
@@ -34,6 +34,7 @@ class Rows:
     requests: Iterable[Row]
     power: Sequence[Iterable[Row]] = ()
     """Those of each meter, the primary one first."""
+    server: Iterable[Row] = ()
     trace: Iterable[Row] = ()
     """Those of the recorded trace, where one was replayed."""
 
@@ -131,6 +132,7 @@ class _Walk:
         self._schedule = iter(rows.schedule)
         self._requests = _Groups(rows.requests)
         self._power = [_Groups(each) for each in rows.power]
+        self._server = _Groups(rows.server)
         self._pending: tuple[Probe, Schedule] | None = None
 
     def window(self, event: Row) -> None:
@@ -158,7 +160,8 @@ class _Walk:
             (meter, list(groups.of(index)))
             for meter, groups in zip(built.begin.meters, self._power, strict=True)
         ]
-        accounted = account(built.begin.spec, probe, load_of(event), requests, power)
+        beside = Beside(power, list(self._server.of(index)))
+        accounted = account(built.begin.spec, probe, load_of(event), requests, beside)
         built.windows.append(accounted.window)
         built.history.append(accounted.measured)
         if accounted.series is not None:
@@ -181,7 +184,7 @@ class _Walk:
 
     def end(self) -> None:
         """Nothing may be left over."""
-        files = {"requests.jsonl.gz": self._requests}
+        files = {"requests.jsonl.gz": self._requests, "server.jsonl.gz": self._server}
         files |= {f"power file {n + 1}": groups for n, groups in enumerate(self._power)}
         for name, groups in files.items():
             self._same(f"{name}, rows after the last window", groups.rest(), None)
