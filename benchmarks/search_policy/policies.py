@@ -52,8 +52,11 @@ def ladder(measurement: dict[str, Any], *, dithered: bool) -> Policy:
     return policy
 
 
-def adaptive(mode: Mode) -> Policy:
-    """Return the product's adaptive search in one of its modes; it sees requests alone."""
+def adaptive(mode: Mode, **parts: Any) -> Policy:
+    """Return the product's adaptive search in one of its modes; it sees requests alone.
+
+    ``parts`` are of its setting.
+    """
 
     def policy(case: Case, seed: int) -> Answer:
         spec = case.spec(seed, sweep={"strategy": "adaptive", "mode": mode})
@@ -67,6 +70,7 @@ def adaptive(mode: Mode) -> Policy:
                 measurement=spec.measurement,
                 replicas=case.replicas,
                 player=play_twin,
+                **parts,
             )
         )
         facts, before = search.facts, None

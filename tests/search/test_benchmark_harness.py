@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from benchmarks.search_policy import peers, table
+from benchmarks.search_policy import peers, policies, table
 from benchmarks.search_policy.cases import CASES, Case
 from benchmarks.search_policy.harness import CANCEL_S, Bench
 from benchmarks.search_policy.monotone import Curve, rising
 from benchmarks.search_policy.peers import Outcome
-from benchmarks.search_policy.policies import POLICIES
 from tests.support.shared import ROOT
 from tokenwatt_site.method.draw import draw
 from tokenwatt_site.method.probe import Cut, Probe
@@ -189,8 +188,9 @@ def test_a_search_with_its_slow_parts_in_c_gives_the_same_answer() -> None:
     program = (
         "from benchmarks.search_policy import fast, harness, policies, cases\n"
         "fast.install()\n"
-        "print(repr(policies.POLICIES['quick'](cases.CASES['d8'], 2)))"
+        "print(policies.adaptive('quick', stream_requests=5000)(cases.CASES['d8'], 2))"
     )
     call = [sys.executable, "-c", program]
+    policy = policies.adaptive("quick", stream_requests=5000)
     quick = subprocess.run(call, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert quick.stdout.strip() == repr(POLICIES["quick"](CASES["d8"], 2))
+    assert quick.stdout.strip() == str(policy(CASES["d8"], 2))
