@@ -242,3 +242,26 @@ def test_every_page_of_a_site_is_in_one_piece() -> None:
         if path.suffix == ".html":
             ids = [node.attributes["id"] for node in parse(data).all("[id]")]
             assert len(ids) == len(set(ids)), path
+
+
+def test_what_the_server_says_of_itself_and_its_preemptions_are_named() -> None:
+    document = demo_document()
+    said = {
+        "readings": 150,
+        "running_mean": 97.31,
+        "waiting_mean": 0.5,
+        "waiting_max": 12.0,
+        "kv_max_pct": 99.5,
+        "preemptions": 3,
+        "ttft_p99_ms": [750.0, 1000.0],
+    }
+    document["configs"][0]["windows"][0]["server"] = said
+    page = page_of(entry_of(document))
+    tables = {node.attributes["aria-label"]: node for node in page.all("#windows .scroll")}
+    assert tables["The server's own account"].text() == (
+        "Window In the batch mean In the queue mean In the queue most Context memory % at most "
+        "Preemptions Its p99 TTFT ms at most SLO 1 97.3 0.500 12 99.5 3 1,000 within"
+    )
+    assert "The server sent 3 sequences back to its queue" in page.one("#windows").text()
+    assert "own account" not in "".join(tables.keys() - {"The server's own account"})
+    assert "sent 3 sequences" not in demo_page().one("#windows").text()

@@ -43,7 +43,13 @@ from tokenwatt_site.publish.views.run_texts import (
 from tokenwatt_site.publish.views.setup import SetupView, setup_view
 from tokenwatt_site.publish.views.slo import SloView, slo_view
 from tokenwatt_site.publish.views.standing import Standing, standing
-from tokenwatt_site.publish.views.windows import WindowTable, repeats_table, search_table
+from tokenwatt_site.publish.views.windows import (
+    WindowTable,
+    preempted,
+    repeats_table,
+    search_table,
+    server_table,
+)
 
 _NOTE = re.compile(r"^(.+?) \(([^()]+)\)$", re.DOTALL)
 _LEDE_MAX = 320
@@ -79,6 +85,8 @@ class RunView:
     power: PowerView
     repeats: WindowTable | None
     search: WindowTable | None
+    server: WindowTable | None
+    preempted: int
     setup: SetupView
     deltas: DeltaTable | None
     keys: KeyTable | None
@@ -168,6 +176,8 @@ def run_view(entry: RunEntry, content: Content) -> RunView:
         power=power_view(source),
         repeats=repeats_table(source.config),
         search=search_table(source.config),
+        server=server_table(source.config),
+        preempted=preempted(source.config),
         setup=setup_view(source),
         deltas=delta_table(named) if joined else None,
         keys=key_table(named) if joined else None,

@@ -1,10 +1,10 @@
-"""The windows of a configuration: repeats at the reported rate with their means, and the search."""
+"""The windows of a configuration: repeats with their means, the search, the server's own words."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tokenwatt_site import units
-from tokenwatt_site.documents.run import Config, WindowRecord
+from tokenwatt_site.documents.run import Config, ServerSaid, WindowRecord
 from tokenwatt_site.method.derived import repeats, window_j_per_token, window_power_w
 from tokenwatt_site.publish.views.headline import NOT_RECORDED
 
@@ -58,6 +58,14 @@ def _misses(window: WindowRecord) -> float | None:
     return max(known) if known else None
 
 
+def _said(value: Callable[[ServerSaid], float | None]) -> Value:
+    return lambda window: value(window.server) if window.server else None
+
+
+def _upper(bounds: Sequence[float] | None) -> float | None:
+    return bounds[1] if bounds else None
+
+
 _COUNTS = (
     Column("Requests", "", "count", lambda w: w.counts.sent),
     Column("Failed", "", "count", lambda w: w.counts.failed),
@@ -69,6 +77,16 @@ _FIGURES = (
     Column("p99 TPOT", "ms", "ms", lambda w: w.tpot_p99_ms),
     Column("Power", "W", "w", window_power_w),
     Column("Energy", "J/token", "j_per_token", window_j_per_token),
+)
+_SERVER = (
+    Column("In the batch", "mean", "mean_count", _said(lambda s: s.running_mean)),
+    Column("In the queue", "mean", "mean_count", _said(lambda s: s.waiting_mean)),
+    Column("In the queue", "most", "count", _said(lambda s: s.waiting_max)),
+    Column("Context memory", "% at most", "pct", _said(lambda s: s.kv_max_pct)),
+    Column("Preemptions", "", "count", _said(lambda s: s.preemptions)),
+    Column("Cached prompt", "%", "pct", _said(lambda s: s.cached_pct)),
+    Column("Its p99 TTFT", "ms at most", "ms", _said(lambda s: _upper(s.ttft_p99_ms))),
+    Column("Its p99 TPOT", "ms at most", "ms", _said(lambda s: _upper(s.tpot_p99_ms))),
 )
 _RATE = Column("Rate", "1/s", "rps", lambda w: w.rate_rps)
 
@@ -91,6 +109,20 @@ def search_table(config: Config) -> WindowTable | None:
         return None
     columns = _shown((_RATE, _COUNTS[0], *_FIGURES), windows)
     return WindowTable("Search windows", columns, tuple(_rows(columns, windows)), (), "")
+
+
+def server_table(config: Config) -> WindowTable | None:
+    """Return what the server says of itself in the windows at the reported rate, else in all."""
+    windows = [w for w in config.windows or config.sweep or () if w.server]
+    if not windows:
+        return None
+    columns = _shown(_SERVER, windows)
+    return WindowTable("The server's own account", columns, tuple(_rows(columns, windows)), (), "")
+
+
+def preempted(config: Config) -> int:
+    """Return how many sequences the server sent back to its queue at the reported rate."""
+    return sum(w.server.preemptions or 0 for w in config.windows or () if w.server)
 
 
 def _shown(columns: Sequence[Column], windows: Sequence[WindowRecord]) -> tuple[Column, ...]:
