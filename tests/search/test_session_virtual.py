@@ -6,30 +6,22 @@ from typing import Any
 
 import pytest
 
-from tests.support.virtual_loop import MemoryConnector, VirtualClock, run_virtual
+from tests.support.virtual_loop import run_virtual
+from tests.support.virtual_session import session_of
 from tokenwatt_site.documents.doors import load_run
-from tokenwatt_site.documents.run import Hardware, Run
+from tokenwatt_site.documents.run import Run
 from tokenwatt_site.documents.spec import Spec
-from tokenwatt_site.load.facts import ServerFacts
-from tokenwatt_site.load.prompts import PromptMaker
-from tokenwatt_site.load.target import Target
-from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.draw import tail_s
 from tokenwatt_site.method.ladder import next_probe
-from tokenwatt_site.method.overrides import Meter
 from tokenwatt_site.method.probe import Done, Measured
 from tokenwatt_site.method.profiles import shape_of
-from tokenwatt_site.method.prose import Origin
 from tokenwatt_site.method.rng import derive_seed
 from tokenwatt_site.method.schedule import poisson_schedule
 from tokenwatt_site.method.step_model import StepModel
 from tokenwatt_site.method.virtual import trace
 from tokenwatt_site.method.window import Window, judge
 from tokenwatt_site.method.workloads import workload_of
-from tokenwatt_site.session import Session, Setup
-from tokenwatt_site.simulator.app import App
-from tokenwatt_site.simulator.engine import Engine
-from tokenwatt_site.store import RunStore
+from tokenwatt_site.session import Session
 
 OVERRIDES = {"noise_sd": 0.0}
 
@@ -54,30 +46,7 @@ def spec_of(seed: int) -> Spec:
 
 
 async def session_in_virtual_time(spec: Spec, out: Path) -> Session:
-    """Run the session against an engine in this process, both on the loop's virtual time."""
-    loop = asyncio.get_running_loop()
-    app = App(Engine(StepModel(shape_of("demo", OVERRIDES)), loop), Meter())
-    url = spec.engine.endpoint
-    facts = ServerFacts(model="simulated", ids_ok=True)
-    setup = Setup(
-        target=Target.of(spec, url, facts),
-        prompts=PromptMaker(spec.workload.seed, spec.model.vocab_size),
-        resolved=Resolved(
-            hardware=Hardware(vendor="", accelerator="", count=0),
-            engine_version="",
-            meter_source="",
-            origin=Origin("virtual.spec.yaml", "", "baseline", "runs/virtual.json"),
-            run_id="20261130T000000Z-000000",
-            started="2026-11-30T00:00:00Z",
-        ),
-        clock=VirtualClock(),
-        connect=MemoryConnector(app.connection),
-        wall=loop.time,
-        samplers=[],
-        store=RunStore(out),
-        tell=lambda _: None,
-    )
-    session = Session(spec, setup)
+    session = session_of(spec, out, OVERRIDES)
     await session.run()
     return session
 
