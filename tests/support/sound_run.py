@@ -30,6 +30,7 @@ _CONFIG: dict[str, Any] = {
                   "verdict": "agree"},
     },
     "client": {"lag_p99_ms": 0.4, "clock_drift_pct": 0.01},
+    "tpot_ms": {"p50": 40.0, "p99": 45.0, "n": 900}, "itl_ms": {"p50": 38.0, "n": 9000},
     "windows": [
         _WINDOW,
         _WINDOW | {"index": 1, "goodput_tok_s": 2000.0},

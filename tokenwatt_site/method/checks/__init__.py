@@ -194,6 +194,12 @@ RULES: tuple[Rule, ...] = (
         "The load generator sent requests late, by more than half of what makes a window invalid.",
         "use a faster or less busy machine for the client",
     ),
+    Rule(
+        "BUFFERED", "warning", coverage.buffered,
+        "Most token events came together with the one before, though tokens take time: a proxy"
+        " holds the stream back, which lengthens TTFT, or the server sends several at a time.",
+        "measure the server itself, without the proxy; with speculative decoding, say so",
+    ),
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ FULL_REPEATS = 3
 FULL_WINDOW_S = 180
 FULL_REQUESTS = 300
 _DRIFT_PCT = 0.1
+_BUNCHED = 0.1  # a median gap under this share of a token's time
 _MEASURED = ("mbu_pct", "node_power_kw", "goodput_tok_s", "ttft_p99_ms", "tpot_p99_ms", "accuracy")
 
 
@@ -146,3 +147,22 @@ def client_lag(subject: Subject) -> Found:
             )
             spots.append(Spot(f"{pointer}/client/lag_p99_ms", text))
     return among(spots, ran=ran, needs="the client's lag")
+
+
+def buffered(subject: Subject) -> Found:
+    """Find token events that came in bunches: no gap before most of them."""
+    spots: list[Spot] = []
+    ran = False
+    for pointer, config in subject.configs():
+        gap_ms = config.itl_ms.p50 if config.itl_ms else None
+        tpot_ms = config.tpot_ms.p50 if config.tpot_ms else None
+        if gap_ms is None or not tpot_ms:
+            continue
+        ran = True
+        if gap_ms < _BUNCHED * tpot_ms:
+            text = (
+                f"the median gap between token events is {fmt(gap_ms, 'ms')}, and a token takes "
+                f"{fmt(tpot_ms, 'ms')}: they came in bunches"
+            )
+            spots.append(Spot(f"{pointer}/itl_ms/p50", text))
+    return among(spots, ran=ran, needs="the median gap and TPOT")

@@ -288,6 +288,7 @@ FIRES: list[tuple[str, dict[str, Any], str]] = [
         "/configs/0/client/clock_drift_pct",
     ),
     ("CLIENT_LAG", {"configs__0__client__lag_p99_ms": 10.1}, "/configs/0/client/lag_p99_ms"),
+    ("BUFFERED", {"configs__0__itl_ms__p50": 0}, "/configs/0/itl_ms/p50"),
 ]
 BESIDE = {code: {"NOT_RECOMPUTABLE"} for code in ("MBU_IMPOSSIBLE", "MBU_HIGH", "SCOPE_NAME")}
 """What fires on the same document by nature: what is missing can't be recomputed either."""
@@ -353,6 +354,7 @@ SILENT: list[dict[str, Any]] = [
     {"configs__0__goodput_tok_s": 2050.0, "summary": "."},
     UNMETERED | NO_RATE,
     UNMETERED,
+    {"configs__0__itl_ms__p50": 4.1},
 ]  # fmt: skip
 
 
@@ -370,6 +372,8 @@ def test_what_is_in_order_is_no_finding(changes: dict[str, Any]) -> None:
         ("POWER_OVER_LIMIT", UNMETERED),
         ("UNTRUSTED_CLOCK", {"configs__0__client": GONE}),
         ("CLIENT_LAG", {"configs__0__client": GONE}),
+        ("BUFFERED", {"configs__0__itl_ms": GONE}),
+        ("BUFFERED", {"configs__0__tpot_ms__p50": None}),
         ("GOODPUT_VS_RATE", {"configs__0__tokens": GONE}),
         ("ACCURACY_UNDERPOWERED", {"accuracy": None}),
         ("FEW_REPEATS", {"runs": 0}),
