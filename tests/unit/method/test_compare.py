@@ -125,6 +125,8 @@ def deep(path: str, value: Any) -> dict[str, Any]:
     [
         (deep("slo.tpot_p99_ms", 60.0), "the latency limits differ"),
         (deep("spec.workload.trace", "other"), "the workloads differ"),
+        (deep("spec.workload.shared_prefix", {"tokens": 9}), "the workloads differ"),
+        (deep("workload.sha256", "ab" * 32), "the workloads differ"),
         (deep("simulated", value=False), "one is simulated"),
         (deep("method_version", "2"), "the method versions differ"),
         (deep("status", "retracted"), "the candidate is retracted"),

@@ -131,6 +131,8 @@ def test_accuracy_on_another_suite_is_no_difference() -> None:
         ("slo.tpot_p99_ms", 60.0, "slo.tpot_p99_ms"),
         ("slo.ttft_p99_ms", 1000.0, "slo.ttft_p99_ms"),
         ("spec.workload.trace", "other", "spec.workload.trace"),
+        ("spec.workload.shared_prefix", {"share": 0.5}, "spec.workload.shared_prefix"),
+        ("workload.sha256", "ab" * 32, "workload.sha256"),
         ("spec.workload.output_tokens", {"fixed": 9}, "spec.workload.output_tokens"),
         ("simulated", False, "simulated"),
     ],

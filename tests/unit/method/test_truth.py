@@ -8,8 +8,10 @@ import pytest
 from tests.support.steps import plain
 from tokenwatt_site.documents.doors import parse_spec
 from tokenwatt_site.documents.run import Slo
+from tokenwatt_site.documents.tracefile import TraceFile
 from tokenwatt_site.errors import UsageError
 from tokenwatt_site.method.profiles import shape_of
+from tokenwatt_site.method.replay import trace_of
 from tokenwatt_site.method.truth import Truth, crossing, parabola, truth, truth_of_spec
 from tokenwatt_site.method.workloads import WORKLOADS, Fixed, Lognormal, Workload
 
@@ -121,6 +123,14 @@ def test_a_spec_names_shape_workload_and_limits() -> None:
 def test_the_truth_of_another_server_is_not_known() -> None:
     with pytest.raises(UsageError, match=r"http://127.0.0.1:8000/v1 can't be computed"):
         truth_of_spec(spec(endpoint="http://127.0.0.1:8000/v1"))
+
+
+def test_the_truth_of_recorded_arrivals_is_not_known() -> None:
+    text = b"".join(b'{"t_s": %d, "input_tokens": 9, "output_tokens": 9}\n' % t for t in range(9))
+    trace = trace_of(TraceFile("t.jsonl", text))
+    asked = spec().model_dump() | {"workload": {"trace": "t.jsonl", "timestamps": "rescaled"}}
+    with pytest.raises(UsageError, match="that of Poisson arrivals"):
+        truth_of_spec(parse_spec(asked), trace=trace)
 
 
 def test_parabola_gives_back_its_coefficients() -> None:
