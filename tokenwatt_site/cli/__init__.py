@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "simulate",
         "Serve the embedded engine, or compute its true SLO boundary.",
     ),
+    "selftest": ("selftest", "selftest", "Find the load that this machine can send and time."),
     "workload": ("workload", "workload", "Print and plot what a workload sends."),
     "conformance": (
         "conformance",
