@@ -14,12 +14,9 @@ from benchmarks.search_policy.native import Seen, Server
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method.draw import draw, tail_s
 from tokenwatt_site.method.probe import Measured, Probe, Record
-from tokenwatt_site.method.rng import rng
 from tokenwatt_site.method.schedule import Schedule
 from tokenwatt_site.method.slo import Slo
-from tokenwatt_site.method.stationary import with_residuals
 from tokenwatt_site.method.window import MIN_REQUESTS
-from tokenwatt_site.method.workloads import workload_of
 
 CANCEL_S = 2.0
 LOOK_EVERY_S = 10.0  # at a window with a cut
@@ -93,7 +90,7 @@ class Bench:
 
     def measure(self, probe: Probe) -> Measured:
         """Play a window and judge it."""
-        schedule = self._draw(probe)
+        schedule = draw(self.spec, probe)
         t0_s = self.now_s
         self.server.idle_to(t0_s)
         self.server.load(
@@ -128,13 +125,6 @@ class Bench:
         )
         self.windows.append(measured)
         return measured
-
-    def _draw(self, probe: Probe) -> Schedule:
-        schedule = draw(self.spec, probe)
-        if probe.inject == schedule.injected:
-            return schedule
-        source = rng(self.spec.workload.seed, "residuals", probe.index)
-        return with_residuals(schedule, workload_of(self.spec.workload), probe.inject, source)
 
 
 class _Playing:
