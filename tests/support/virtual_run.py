@@ -152,6 +152,7 @@ class VirtualRun:
             samplers=[VirtualSampler()] if self.spec.power else [],  # type: ignore[list-item]
             store=store,
             tell=self.tell,
+            server={"model": FACTS.model},
         )
         return Session(self.spec, setup)
 
