@@ -4,6 +4,7 @@ from tokenwatt_site.load.conformance.case import CHOICES, Case, Truth, failed, n
 from tokenwatt_site.load.conformance.script import (
     CLOSING_HEAD,
     END,
+    GAP_S,
     HEAD,
     Do,
     Script,
@@ -33,7 +34,8 @@ def _eight(writer: Writer) -> list[bytes]:
 
 def _bytes_after_end(writer: Writer) -> Script:
     *steps, (last_s, last) = unfinished(writer.whole())
-    return [*steps, (last_s, last + END + b"HTTP/1.1 200 OK\r\n")]
+    more = b"HTTP/1.1 200 OK\r\n"
+    return [*steps, (last_s, last + END + more), (last_s + GAP_S, Do.HANG_UP)]
 
 
 def _failed_response() -> bytes:
