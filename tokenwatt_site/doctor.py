@@ -30,7 +30,7 @@ def new_spec(
     Args:
         endpoint: base URL with /v1, or ``simulator:``.
         model: the model's name in the API; empty takes the only one.
-        api: completions or chat.
+        api: the dialect: completions, chat or responses.
         api_key_env: name of the environment variable with the key.
         name: the spec's name; empty makes one.
 

@@ -28,7 +28,11 @@ Examples:
     help="The model's name in the API. Default: the only one the server lists.",
 )
 @click.option(
-    "--api", type=click.Choice(["completions", "chat"]), default="completions", show_default=True
+    "--api",
+    type=click.Choice(["completions", "chat", "responses"]),
+    default="completions",
+    show_default=True,
+    help="The API dialect; ids can be sent to completions only.",
 )
 @click.option("--api-key-env", help="Name of the environment variable that holds the API key.")
 @click.option("--name", default="", help="The spec's name. Default: made from model and engine.")

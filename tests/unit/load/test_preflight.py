@@ -9,7 +9,7 @@ import pytest
 
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.errors import ServerError, TokenwattError, UsageError
-from tokenwatt_site.load.facts import UNCALIBRATED, ServerFacts
+from tokenwatt_site.load.facts import UNCALIBRATED, Calibration, ServerFacts
 from tokenwatt_site.load.preflight import preflight
 
 URL = "http://127.0.0.1:8000/v1"
@@ -61,8 +61,10 @@ class Server:
             if isinstance(refusal, httpx.Response):
                 return refusal
             return httpx.Response(refusal[0], content=refusal[1])
-        prompt = body.get("prompt") or body["messages"][0]["content"]
+        prompt = body.get("prompt") or body.get("input") or body["messages"][0]["content"]
         n_prompt = len(prompt) if isinstance(prompt, list) else 2 * len(prompt.split())
+        if "input" in body:
+            return self._respond(n_prompt, self.ways["answer"](body["max_output_tokens"]))
         n = self.ways["answer"](body["max_tokens"])
         chunks = [
             {
@@ -77,6 +79,14 @@ class Server:
             counts = {"prompt_tokens": n_prompt + self.ways["template"], "completion_tokens": n}
             chunks.append({"choices": [], "usage": counts})
         text = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+        return httpx.Response(200, headers={"content-type": "text/event-stream"}, text=text)
+
+    def _respond(self, n_prompt: int, n: int) -> httpx.Response:
+        usage = {"input_tokens": n_prompt, "output_tokens": n}
+        response = {"usage": usage, "incomplete_details": {"reason": "max_output_tokens"}}
+        events = [{"type": "response.output_text.delta", "delta": "x"}] * n
+        events.append({"type": "response.incomplete", "response": response})
+        text = "".join(f"data: {json.dumps(each)}\n\n" for each in events)
         return httpx.Response(200, headers={"content-type": "text/event-stream"}, text=text)
 
 
@@ -375,6 +385,31 @@ def test_a_name_that_could_not_be_shown_is_no_model() -> None:
 def test_where_a_server_redirects_to_is_shown_in_one_plain_line() -> None:
     server = Server(models=httpx.Response(302, headers={"location": b"/x\x1b[31m\x9by"}))
     assert failure(ServerError, server, spec()).what.isprintable()
+
+
+def test_responses_are_asked_in_text_and_their_usage_comes_unasked() -> None:
+    server = Server()
+    facts = ask(server, spec(api="responses"))
+    assert (facts.ids_ok, facts.ignore_eos_ok, facts.lengths_ok) == (False, True, True)
+    assert facts.calibration == Calibration(2.0, 0.0)
+    assert all(asked["max_output_tokens"] >= 16 for asked in server.asked)
+    assert all("stream_options" not in asked for asked in server.asked)
+    assert {request.url.path for request in server.requests if request.method == "POST"} == {
+        "/v1/responses"
+    }
+
+
+def test_responses_drop_ignore_eos_where_the_server_does_not_know_it() -> None:
+    def refuse(body: dict[str, Any]) -> tuple[int, bytes] | None:
+        error = {"error": {"message": "Unknown parameter: 'ignore_eos'."}}
+        return (400, json.dumps(error).encode()) if "ignore_eos" in body else None
+
+    server = Server(refuse=refuse)
+    facts = ask(server, spec(api="responses"))
+    assert not facts.ignore_eos_ok
+    assert "Unknown parameter" in " ".join(facts.notes)
+    heedless = ask(Server(answer=lambda _: 3), spec(api="responses"))
+    assert (heedless.ignore_eos_ok, heedless.lengths_ok) == (True, False)
 
 
 def test_what_the_spec_gets_wrong_is_said_before_anything_is_sent() -> None:
