@@ -178,6 +178,7 @@ class Session:
         """Play one window, judge it, append its evidence and remember its verdict."""
         schedule = draw(self.spec, probe, self.setup.trace)
         row = schedule_row(self.spec, probe, schedule, self.setup.trace)
+        self._event("window", **probe_row(probe))  # with its load, whatever happens next
         self.setup.store.append("schedule.jsonl", [row])
         self.setup.prompts.begin(probe.index, schedule.input_tokens, schedule.shared)
         held_events_s = await self._try_out(schedule)
@@ -224,7 +225,6 @@ class Session:
         begin_s = self.setup.clock.now()
         t0_s = begin_s + LEAD_S
         window = planned(probe, t0_s)
-        self._event("window", **probe_row(probe))
         watch = Watch(
             self.spec,
             window,

@@ -150,3 +150,33 @@ def test_every_kill_leaves_a_whole_document(tmp_path: Path) -> None:
         result = verify(out)
         assert result.mismatches == []
         assert result.holds()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_measurement_that_is_interrupted_can_be_recomputed_and_gone_on_with(
+    tmp_path: Path, seed: int, uninterrupted: dict[str, Any]
+) -> None:
+    """Ctrl-C saves a draft in the middle of things, which names what there is of them."""
+    out, source = tmp_path / "run.json", rng(seed, "interrupts")
+
+    async def interrupted() -> None:
+        task = asyncio.create_task(VirtualRun(out, SPEC).measure())
+        await asyncio.sleep(source.uniform(0, 15))
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        run_virtual(interrupted())
+    draft, _ = load_run(out)
+    assert draft.verdict is not None
+    assert draft.verdict.code == "INTERRUPTED"
+    result = verify(out)
+    assert result.mismatches == []
+    assert result.holds()
+    assert not life(out, None)
+    assert verify(out).holds()
+    document = steady(out)
+    schedules = [each for each in document["evidence"] if "schedule" not in each["path"]]
+    whole = [each for each in uninterrupted["evidence"] if "schedule" not in each["path"]]
+    assert schedules == whole  # the load of the window that was interrupted stands there twice
+    assert document | {"evidence": []} == uninterrupted | {"evidence": []}
