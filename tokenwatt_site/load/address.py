@@ -4,7 +4,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Self
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass
+from urllib.request import getproxies_environment
 
 from tokenwatt_site.errors import UsageError
 
@@ -79,9 +79,33 @@ class Address:
         """Return the environment variable that would send requests to this server by a proxy."""
         proxies = getproxies_environment()
         name = next((name for name in (self.scheme, "all") if proxies.get(name)), None)
-        if name is None or proxy_bypass(self.host):
+        if name is None or self._passed_by(proxies.get("no", "")):
             return None
         return f"{name.upper()}_PROXY"
+
+    def _passed_by(self, no_proxy: str) -> bool:
+        """Tell whether NO_PROXY names this server: its host, port, domain, address or network."""
+        entries = [entry.strip().lower() for entry in no_proxy.split(",")]
+        try:
+            address = ipaddress.ip_address(self.host)
+        except ValueError:
+            return any(_names(entry, self.host, self.port) for entry in entries)
+        return "*" in entries or any(_holds(entry, address, self.port) for entry in entries)
+
+
+def _names(entry: str, host: str, port: int) -> bool:
+    """Tell whether an entry of NO_PROXY is this host or a domain of it, with or without port."""
+    name = entry.removesuffix(f":{port}").removeprefix(".")
+    return entry == "*" or host == name or (bool(name) and host.endswith(f".{name}"))
+
+
+def _holds(entry: str, address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> bool:
+    """Tell whether an entry of NO_PROXY is this address, with or without port, or its network."""
+    try:
+        return address in ipaddress.ip_network(entry.strip("[]"), strict=False)
+    except ValueError:
+        shown = f"[{address}]" if address.version == 6 else str(address)  # noqa: PLR2004
+        return entry == f"{shown}:{port}"
 
 
 def _shown(endpoint: str) -> str:

@@ -71,6 +71,9 @@ def no_proxies(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         ({"HTTPS_PROXY": "http://p:1"}, None),
         ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "x,llm.example"}, None),
         ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "*"}, None),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": ".example"}, None),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "llm.example:80"}, None),
+        ({"HTTP_PROXY": "http://p:1", "NO_PROXY": "llm.example:81, 10.0.0.0/8"}, "HTTP_PROXY"),
     ],
 )
 def test_a_proxy_on_the_way_is_named(
@@ -79,3 +82,27 @@ def test_a_proxy_on_the_way_is_named(
     for name, value in variables.items():
         no_proxies.setenv(name, value)
     assert Address.of("http://llm.example/v1").proxy_variable() == found
+
+
+@pytest.mark.parametrize(
+    "endpoint, no_proxy, passed_by",
+    [
+        ("http://10.1.2.3:8000/v1", "10.1.2.3", True),
+        ("http://10.1.2.3:8000/v1", "localhost, 10.0.0.0/8", True),
+        ("http://10.1.2.3:8000/v1", "10.1.2.3:8000", True),
+        ("http://10.1.2.3:8000/v1", "10.1.2.3:8001", False),
+        ("http://10.1.2.3:8000/v1", "11.0.0.0/8,10.1.2.30,", False),
+        ("http://[2001:db8::5]:8000/v1", "2001:db8::5", True),
+        ("http://[2001:db8::5]:8000/v1", "[2001:db8::5]", True),
+        ("http://[2001:db8::5]:8000/v1", "[2001:db8::5]:8000", True),
+        ("http://[2001:db8::5]:8000/v1", "2001:db8::/32", True),
+        ("http://[2001:db8::5]:8000/v1", "2001:db8::6,10.0.0.0/8", False),
+        ("http://[2001:db8::5]:8000/v1", "*", True),
+    ],
+)
+def test_no_proxy_names_addresses_and_networks(
+    no_proxies: pytest.MonkeyPatch, endpoint: str, no_proxy: str, *, passed_by: bool
+) -> None:
+    no_proxies.setenv("ALL_PROXY", "http://p:1")
+    no_proxies.setenv("NO_PROXY", no_proxy)
+    assert (Address.of(endpoint).proxy_variable() is None) is passed_by

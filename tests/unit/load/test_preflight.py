@@ -291,7 +291,7 @@ HTML = httpx.Response(200, html="<html><body>Welcome to nginx!</body></html>")
          f"nothing answers at {URL} ([Errno 111] Connection refused)", "start the server"),
         (raising(httpx.ConnectTimeout("timed out")), "nothing answers", "start the server"),
         (raising(httpx.ConnectError("[SSL: CERTIFICATE_VERIFY_FAILED] self-signed certificate")),
-         "certificate of 127.0.0.1:8000 can't be verified", "SSL_CERT_FILE"),
+         "certificate of 127.0.0.1:8000 can't be verified", "engine.ca_file"),
         (raising(httpx.ConnectError("[SSL: WRONG_VERSION_NUMBER] wrong version number")),
          "speaks no TLS", "http://127.0.0.1:8000/v1"),
         (raising(httpx.ReadTimeout("")), "takes connections and doesn't answer", "log"),
