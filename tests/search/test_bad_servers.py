@@ -18,8 +18,9 @@ from tests.support.virtual_loop import MemoryConnector, run_virtual
 from tests.support.virtual_run import Formula, VirtualRun, spec_of
 from tokenwatt_site.documents import jsonfile
 from tokenwatt_site.documents.doors import load_run
-from tokenwatt_site.documents.run import Run, WindowRecord
+from tokenwatt_site.documents.run import Run
 from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.documents.window import WindowRecord
 from tokenwatt_site.errors import TokenwattError
 from tokenwatt_site.load.connector import Connector
 from tokenwatt_site.measure import exit_code

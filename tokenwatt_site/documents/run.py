@@ -4,7 +4,7 @@ Every key that the seed has keeps its name, place and type; whatever is measured
 the reason in ``missing``. Keys that the seed lacks are optional.
 """
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -21,7 +21,8 @@ from tokenwatt_site.documents.base import (
     Stamp,
     Strict,
 )
-from tokenwatt_site.documents.spec import Scope, Spec
+from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.documents.window import Client, Counts, Dist, Energy, Series, WindowRecord
 
 SCHEMA_VERSION = "1"
 METHOD_VERSION = "1"
@@ -124,163 +125,6 @@ class AccuracyResult(Strict):
     spread_pts: NonNegative | None = None
 
 
-class Dist(Strict):
-    """A latency distribution over the pooled cohorts, ms. Null means unknown or without bound."""
-
-    p50: NonNegative | None = None
-    p90: NonNegative | None = None
-    p95: NonNegative | None = None
-    p99: NonNegative | None = None
-    mean: NonNegative | None = None
-    n: Count
-    censored_over: NonNegative | None = None
-    """Where p99 has no bound: the time, in ms, that it is known to exceed."""
-    interval: list[Number] | None = None
-    """Interval of p99 over repeats, ms."""
-    cdf: list[list[Number]] | None = None
-    """Pairs of (ms, share in percent) of the distribution, for the chart."""
-
-
-class Counts(Strict):
-    """Requests of the cohort: sent = ok + failed + unfinished."""
-
-    sent: Count
-    ok: Count
-    failed: Count
-    unfinished: Count
-    reasons: dict[str, Count] = {}
-    """Failed requests by reason."""
-    miss_ttft: Count | None = None
-    miss_tpot: Count | None = None
-
-
-class MeterCheck(Strict):
-    """The second reading beside the published one: samples beside a counter, or a second meter."""
-
-    method: str
-    joules: NonNegative
-    difference_pct: Number
-    verdict: Literal["agree", "warn", "disagree"]
-
-
-class Energy(Strict):
-    """Energy of the windows at the reported rate, primary meter."""
-
-    scope: Scope
-    method: Literal["counter", "sampled"]
-    joules: NonNegative | None
-    seconds: NonNegative
-    valid: bool
-    reasons: list[str] = []
-    """Codes of what makes the figure invalid or doubtful."""
-    j_per_output_token: NonNegative | None = None
-    idle_w: NonNegative | None = None
-    samples: Count | None = None
-    gaps: Count | None = None
-    check: MeterCheck | None = None
-    uncertainty: dict[str, Number] | None = None
-    """Parts of the uncertainty of J/token, percent."""
-    node_minus_boards_w: Number | None = None
-
-
-class Client(Strict):
-    """What the load generator says of itself."""
-
-    lag_p99_ms: NonNegative | None = None
-    lag_max_ms: NonNegative | None = None
-    gap_cv: NonNegative | None = None
-    """Standard deviation of the gaps between sends over their mean; 1 for Poisson."""
-    dispersion: NonNegative | None = None
-    """Variance of the sends in equal bins over their mean; 1 for Poisson."""
-    cached_pct: NonNegative | None = None
-    """Prompt tokens that the server took from a cache, by its own count."""
-    planned_cached_pct: NonNegative | None = None
-    """Prompt tokens that earlier prompts of the load begin with too, by the workload's plan."""
-    cpu_share: NonNegative | None = None
-    """CPU time over wall time, of one core; of the busiest of several processes."""
-    loop_stall_max_ms: NonNegative | None = None
-    """The longest time for which it handled nothing else."""
-    clock_drift_pct: Number | None = None
-    """How far the wall clock went from the monotonic one."""
-    workers: Count | None = None
-    """Processes that played the load."""
-    held_events_s: NonNegative | None = None
-    """Token events a second that a self-test showed it to hold; null where the load was too light
-    to need one."""
-
-
-class ServerSaid(Strict):
-    """What the server says of itself in a window, by its Prometheus page; null: it doesn't say."""
-
-    readings: Count
-    running_mean: NonNegative | None = None
-    running_max: NonNegative | None = None
-    """Requests in the batch."""
-    waiting_mean: NonNegative | None = None
-    waiting_max: NonNegative | None = None
-    """Requests in the queue."""
-    kv_max_pct: NonNegative | None = None
-    """Share of the memory for context in use."""
-    preemptions: Count | None = None
-    """Sequences sent back to the queue."""
-    prompt_tokens: Count | None = None
-    output_tokens: Count | None = None
-    cached_pct: NonNegative | None = None
-    """Prompt tokens that came from a cache."""
-    ttft_p99_ms: list[NonNegative] | None = None
-    """Bounds of its histogram between which p99 lies, counted from when it has the request."""
-    tpot_p99_ms: list[NonNegative] | None = None
-
-
-class WindowRecord(Strict):
-    """One measured window."""
-
-    index: Count
-    phase: Literal["search", "confirm", "rate"]
-    rate_rps: Positive
-    passed: bool
-    valid: bool
-    reasons: list[str] = []
-    """Codes of what makes the window invalid."""
-    started: Stamp | None = None
-    window_s: Positive
-    warmup_s: NonNegative
-    counts: Counts
-    ttft_p99_ms: NonNegative | None = None
-    tpot_p99_ms: NonNegative | None = None
-    ttft_p50_ms: NonNegative | None = None
-    tpot_p50_ms: NonNegative | None = None
-    output_tok_s: NonNegative
-    input_tok_s: NonNegative
-    goodput_tok_s: NonNegative
-    goodput_rps: NonNegative
-    slo_attainment_pct: Percent | None
-    mean_concurrency: NonNegative | None = None
-    energy: Energy | None = None
-    client: Client | None = None
-    throttle_counts: dict[str, Count] = {}
-    tail_s: NonNegative | None = None
-    """The load ended so long after the window: what was unfinished is judged by what it had so far,
-    for the search alone. Null: it went on for the verdicts."""
-    aborted: bool = False
-    """Given up early: its misses were too many for a pass."""
-    inject: Count = 0
-    """Requests sent at the start to stand for what a steady server has in flight."""
-    stationary: bool | None = None
-    """Whether requests in flight showed no trend; null where the window was too short to tell."""
-    server: ServerSaid | None = None
-
-
-class Series(Strict):
-    """Time series of one confirm window, seconds from its start."""
-
-    t_s: list[Number]
-    power_w: list[Number | None] | None = None
-    in_flight: list[Number] | None = None
-    window_s: Positive
-    index: Count
-
-
 class Evidence(Strict):
     """A file of raw observations: its first ``bytes`` bytes have this hash."""
 
@@ -333,9 +177,9 @@ class BalancedSchedule(Strict):
     drawn: PositiveInt
     taken: Count
     """Its number: the schedule's seed is that of the purpose balance/<taken>."""
-    shares: list[NonNegative]
+    shares: Annotated[list[NonNegative], Field(min_length=1)]
     """Shares of its requests over 85, 90, 95 and 100 % of the limit, on the twin."""
-    long_run: list[NonNegative]
+    long_run: Annotated[list[NonNegative], Field(min_length=1)]
     """The same of the twin's long run."""
 
 
@@ -353,7 +197,7 @@ class Search(Strict):
     """Keys of the spec's measurement that replaced those of the mode."""
     est_rps: Positive | None = None
     """The boundary by the twin."""
-    interval_rps: list[NonNegative] | None = None
+    interval_rps: Annotated[list[NonNegative], Field(min_length=2, max_length=2)] | None = None
     """Its 95 % interval: two rates."""
     error_pct: NonNegative | None = None
     """Its standard error."""

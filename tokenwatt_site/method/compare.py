@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
-from tokenwatt_site.documents.run import Config, Run, WindowRecord
+from tokenwatt_site.documents.run import Config, Run
+from tokenwatt_site.documents.window import WindowRecord
 from tokenwatt_site.method.derived import (
     MIN_REPEATS,
     Derived,

@@ -3,11 +3,15 @@
 import math
 from collections.abc import Iterator, Sequence
 from statistics import stdev
+from typing import TYPE_CHECKING
 
-from tokenwatt_site.documents.run import Config, Counts
+from tokenwatt_site.documents.run import Config
 from tokenwatt_site.method.checks.rule import Found, Spot, Subject, among, walk
 from tokenwatt_site.method.derived import hardware_of, power_of, spec_of
 from tokenwatt_site.units import fmt
+
+if TYPE_CHECKING:
+    from tokenwatt_site.documents.window import Counts
 
 SAFE_INTEGER = 2**53
 IDENTITY_PCT = 0.5

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from tokenwatt_site import units
-from tokenwatt_site.documents.run import Config, Dist, Slo
+from tokenwatt_site.documents.run import Config, Slo
+from tokenwatt_site.documents.window import Dist
 from tokenwatt_site.publish.charts import scale
 from tokenwatt_site.publish.charts.cells import cell, word
 from tokenwatt_site.publish.charts.chart import (

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tokenwatt_site import units
-from tokenwatt_site.documents.run import Series as TimeSeries
+from tokenwatt_site.documents.window import Series as TimeSeries
 from tokenwatt_site.publish.charts import scale
 from tokenwatt_site.publish.charts.cells import cell
 from tokenwatt_site.publish.charts.chart import (

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from tokenwatt_site import units
-from tokenwatt_site.documents.run import Run, WindowRecord
+from tokenwatt_site.documents.run import Run
+from tokenwatt_site.documents.window import WindowRecord
 from tokenwatt_site.method.derived import (
     Repeats,
     repeats,

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tokenwatt_site import units
-from tokenwatt_site.documents.run import WindowRecord
+from tokenwatt_site.documents.window import WindowRecord
 from tokenwatt_site.method.derived import (
     hardware_of,
     repeats,

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 
 from tokenwatt_site import units
-from tokenwatt_site.documents.run import Config, Energy
+from tokenwatt_site.documents.run import Config
+from tokenwatt_site.documents.window import Energy
 from tokenwatt_site.method.derived import hardware_of, power_of
 from tokenwatt_site.publish.views import words
 from tokenwatt_site.publish.views.headline import Source
