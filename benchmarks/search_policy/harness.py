@@ -17,11 +17,11 @@ from tokenwatt_site.method.probe import Measured, Probe, Record
 from tokenwatt_site.method.schedule import Schedule
 from tokenwatt_site.method.slo import Slo
 from tokenwatt_site.method.window import MIN_REQUESTS
+from tokenwatt_site.watch import OPEN_SHARE, PATIENCE_S
 
 CANCEL_S = 2.0
 LOOK_EVERY_S = 10.0  # at a window with a cut
 WATCH_EVERY_S = 1.0  # after a window whose requests are all waited for
-PATIENCE_S, OPEN_SHARE = 10.0, 0.005  # those of watch.py
 
 
 @dataclass(slots=True)
