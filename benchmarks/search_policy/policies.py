@@ -125,6 +125,7 @@ POLICIES: dict[str, Policy] = {
 
 NAMES = {
     "standard": "adaptive, standard",
+    "standard-first": "adaptive, standard, as first built",
     "quick": "adaptive, quick",
     "strict": "adaptive, strict",
     "ladder-quick": "ladder, quick: 60 s / 2 × 120 s, from 2 requests/s",

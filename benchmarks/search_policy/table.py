@@ -16,8 +16,12 @@ from tokenwatt_site.method.statistics import wilson
 HERE = Path(__file__).parent
 TABLE = HERE / "TABLE.md"
 PAGE = HERE.parents[1] / "content" / "pages" / "method.md"
-PAGE_HEAD = "| Search | Server | Promise broken in | Reported ÷ true limit | Server minutes |"
-PAGE_POLICIES = ("standard", "quick", "strict", "ladder", "ladder-quick-dithered")
+PAGE_SEARCHES = "| Search | Promise broken in | Reported ÷ true limit | Server minutes |"
+PAGE_SERVERS = (
+    "| Server | Adaptive: promise broken in | Reported ÷ true | Minutes"
+    " | Ladder: promise broken in | Reported ÷ true | Minutes |"
+)
+PAGE_CASE, PAGE_POLICIES = "cal", ("standard", "ladder")
 _HEAD = (
     "| server | search | n | breaks the promise [95 %] | reported ÷ true | no answer"
     " | server min, median / p90 | estimate ÷ true before / after confirming |"
@@ -120,29 +124,34 @@ def full(found: Sequence[Row], known: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(text) + "\n"
 
 
-def page(found: Sequence[Row]) -> list[str]:
-    """Return the lines of the method page's table: every search on cal, ours on all servers."""
-    text = [PAGE_HEAD, "|---|---|--:|--:|--:|"]
-    for row in found:
-        if row.policy not in PAGE_POLICIES and row.case != "cal":
-            continue
-        if not row.answered:
-            continue
-        low, high = wilson(row.broken, row.answered)
-        share = f"{100 * row.broken / row.answered:.0f} % ({100 * low:.0f}–{100 * high:.0f} %)"
-        text.append(
-            f"| {NAMES[row.policy]} | {CASES[row.case].about} | {share} of {row.answered} |"
-            f" {spread(row.ratios, 2)} | {row.minutes[math.ceil(row.n / 2) - 1]:.0f} |"
-        )
-    return text
+def page(found: Sequence[Row]) -> list[list[str]]:
+    """Return the method page's tables: every search on one server, two searches on every server."""
+    cells = {(row.case, row.policy): _page_cells(row) for row in found}
+    searches = [PAGE_SEARCHES, "|---|--:|--:|--:|"]
+    for policy, text in NAMES.items():
+        if cell := cells.get((PAGE_CASE, policy)):
+            searches.append(f"| {text} | {cell} |")
+    servers = [PAGE_SERVERS, "|---|--:|--:|--:|--:|--:|--:|"]
+    for name, case in CASES.items():
+        both = [cells.get((name, policy), "– | – | –") for policy in PAGE_POLICIES]
+        servers.append(f"| {case.about} | {both[0]} | {both[1]} |")
+    return [searches, servers]
+
+
+def _page_cells(row: Row) -> str:
+    if not row.answered:
+        return f"no answer in {row.n} | – | –"
+    low, high = (100 * end for end in wilson(row.broken, row.answered))
+    share = f"{100 * row.broken / row.answered:.1f} % ({low:.1f}–{high:.1f} %) of {row.answered}"
+    return f"{share} | {spread(row.ratios, 2)} | {row.minutes[math.ceil(row.n / 2) - 1]:.0f}"
 
 
 def with_table(text: str, table: Sequence[str]) -> str:
-    """Return a page with its table of searches replaced."""
+    """Return a page with one of its tables, known by its head, replaced."""
     old = text.splitlines()
-    if PAGE_HEAD not in old:
+    if table[0] not in old:
         return text
-    begin = end = old.index(PAGE_HEAD)
+    begin = end = old.index(table[0])
     while end < len(old) and old[end].startswith("|"):
         end += 1
     return "\n".join([*old[:begin], *table, *old[end:]]) + "\n"
@@ -152,7 +161,7 @@ def texts() -> dict[Path, str]:
     """Return the files that are made from the results, as they should be."""
     known = truths.load()
     found = rows(lines(), known)
-    return {
-        TABLE: full(found, known),
-        PAGE: with_table(PAGE.read_text(encoding="utf-8"), page(found)),
-    }
+    text = PAGE.read_text(encoding="utf-8")
+    for each in page(found):
+        text = with_table(text, each)
+    return {TABLE: full(found, known), PAGE: text}
