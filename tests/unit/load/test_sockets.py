@@ -1,7 +1,9 @@
 """The client over real sockets on 127.0.0.1, on both event loops."""
 
 import asyncio
+import gc
 import ssl
+import weakref
 from array import array
 from collections.abc import Callable
 from typing import Any
@@ -10,9 +12,10 @@ import pytest
 
 from tests.support.scripted import END, HEAD, Do, Script, ScriptedServer, chunk, event
 from tests.unit.load.conftest import Certificates
+from tokenwatt_site.load import connection
 from tokenwatt_site.load.api import dialect
 from tokenwatt_site.load.clock import RealClock
-from tokenwatt_site.load.connection import Pool
+from tokenwatt_site.load.connection import Connection, Pool
 from tokenwatt_site.load.connector import TcpConnector
 from tokenwatt_site.load.loop import new_loop
 from tokenwatt_site.load.player import Played, play
@@ -45,7 +48,8 @@ def load(
 
     async def main() -> Played:
         running = asyncio.get_running_loop()
-        listener = await running.create_server(server, "127.0.0.1", 0, ssl=tls)
+        place = host.strip("[]") if ":" in host else "127.0.0.1"
+        listener = await running.create_server(server, place, 0, ssl=tls)
         port = listener.sockets[0].getsockname()[1]
         n = len(arrivals)
         schedule = Schedule(array("d", arrivals), array("q", [1] * n), array("q", [3] * n), 0, 1.0)
@@ -124,6 +128,28 @@ def test_an_idle_connection_that_the_server_drops_costs_no_request(
 
 
 @LOOPS
+def test_a_lost_connection_is_gone_without_the_garbage_collector(
+    loop: Callable[[], asyncio.AbstractEventLoop], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While a load plays it takes no full rounds, and a server may close every connection."""
+    made: list[weakref.ref[Connection]] = []
+
+    class Noted(Connection):
+        def __init__(self, pool: Pool) -> None:
+            super().__init__(pool)
+            made.append(weakref.ref(self))
+
+    monkeypatch.setattr(connection, "Connection", Noted)
+    server = ScriptedServer(lambda *_: [*WHOLE, (0.03, Do.HANG_UP)])
+    gc.disable()
+    try:
+        in_turn(server, loop, requests=2, until_lost=True)
+        assert [each() for each in made] == [None, None]
+    finally:
+        gc.enable()
+
+
+@LOOPS
 def test_stamps_lie_between_sending_and_the_end(
     loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
@@ -153,6 +179,31 @@ def test_an_early_end_is_a_truncation(loop: Callable[[], asyncio.AbstractEventLo
 def test_a_silent_server_times_out(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
     played = load(ScriptedServer(lambda *_: []), loop, [0.0], timeout_s=0.1)
     assert outcomes(played) == ["timeout"]
+
+
+@LOOPS
+def test_a_server_slower_than_every_timeout_fails_each_request_in_its_time(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    """No token for one, no end for the other."""
+    scripts: list[Script] = [[], [(0, HEAD + chunk(TOKEN)), *((9 * i, TOKEN) for i in (1, 2))]]
+    server = ScriptedServer(lambda number, _: scripts[number])
+    played = load(server, loop, [0.0, 0.01], timeout_s=0.2)
+    assert outcomes(played) == ["timeout", "timeout"]
+    assert [len(trace.events_s) for trace in played.traces] == [0, 1]
+    assert all(t.t_end_s and t.t_send_s and t.t_end_s - t.t_send_s >= 0.2 for t in played.traces)
+
+
+@LOOPS
+def test_an_ipv6_endpoint(loop: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return  # this machine has no IPv6, not even to itself
+    server = ScriptedServer(lambda *_: WHOLE)
+    played = load(server, loop, [0.0], host="[::1]")
+    assert outcomes(played) == ["ok"]
+    assert server.connections[0].headers["host"].startswith("[::1]:")
 
 
 @LOOPS

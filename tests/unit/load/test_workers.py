@@ -95,6 +95,7 @@ def test_the_load_is_the_same_for_any_number_of_workers() -> None:
         assert all(t.t_send_s is not None and t.t_send_s >= t.t_sched_s for t in played.traces)
         assert played.t_end_s >= max(t.t_end_s or 0 for t in played.traces)
         assert played.cpu_s > 0
+        assert len(load.server.connections) < len(seen)
     assert len(schedule) == len(sent[0]) == len(traced[0]) > 80
     assert sent[0] == sent[1] == sent[2]
     assert traced[0] == traced[1] == traced[2]
