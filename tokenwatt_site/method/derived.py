@@ -8,8 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from tokenwatt_site.documents.run import Config, Hardware, Power, Run, Software, WindowRecord
+from tokenwatt_site.documents.run import Config, Hardware, Power, Run, Software
 from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.documents.window import WindowRecord
 from tokenwatt_site.method.statistics import mean_interval
 
 J_PER_KWH_MTOK = 3.6
@@ -140,6 +141,15 @@ def repeats(
     return Repeats(
         len(known), mean, half if len(known) >= MIN_REPEATS else None, min(known), max(known)
     )
+
+
+def window_within(window: WindowRecord) -> bool:
+    """Tell whether a window kept the limits; a short rung needs no hundred requests for that."""
+    if window.passed or window.tail_s is None or window.aborted:
+        return window.passed
+    counts = window.counts
+    missed = max(counts.miss_ttft or 0, counts.miss_tpot or 0)
+    return 100 * missed <= counts.sent > 0
 
 
 def window_power_w(window: WindowRecord) -> float | None:

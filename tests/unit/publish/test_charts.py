@@ -136,7 +136,7 @@ def test_given_rates_have_no_boundary() -> None:
     charts = charts_of(document)
     boundary = charts["sweep-tpot"].panels[0].boundary
     assert boundary is not None
-    assert (boundary.text, boundary.fails_at) == ("reported 6.50", None)
+    assert (boundary.text, boundary.between) == ("reported 6.50", None)
 
 
 def test_a_percentile_without_bound_is_said_and_not_drawn() -> None:

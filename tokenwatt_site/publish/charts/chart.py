@@ -90,11 +90,14 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Boundary:
-    """The SLO boundary on the x axis, and the first rate that failed above it."""
+    """The SLO boundary on the x axis, and between which rates it lies as far as is known."""
 
     x: float
+    """The rate that held."""
     text: str
-    fails_at: float | None = None
+    between: tuple[float, float] | None = None
+    estimate: float | None = None
+    """Where it is thought to be."""
 
 
 @dataclass(frozen=True, slots=True)

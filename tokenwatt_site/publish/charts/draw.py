@@ -103,9 +103,13 @@ def _rules(panel: Panel, pen: Pen) -> None:
             pen.line("lim", (at, 0), (at, 1))
     if (boundary := panel.boundary) is not None:
         at = _clamp(panel.x.at(boundary.x))
-        if boundary.fails_at is not None:
-            pen.rect("gap", at, 0, (_clamp(panel.x.at(boundary.fails_at)) - at, 1))
+        if boundary.between is not None:
+            low, high = (_clamp(panel.x.at(end)) for end in boundary.between)
+            pen.rect("gap", low, 0, (high - low, 1))
         pen.line("edge", (at, 0), (at, 1))
+        if boundary.estimate is not None:
+            at = _clamp(panel.x.at(boundary.estimate))
+            pen.line("edge est", (at, 0), (at, 1))
 
 
 def _line(panel: Panel, pen: Pen, series: Series) -> None:

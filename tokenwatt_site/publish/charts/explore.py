@@ -103,9 +103,13 @@ def _shapes(panel: Panel, suffix: str) -> list[dict[str, Any]]:
             _shape("line", "boundary", suffix, ends, "y")
             | {"label": {"text": boundary.text, "textposition": "end", "textangle": 0, **_LEFT}}
         )
-        if boundary.fails_at is not None:
-            gap = {"x0": boundary.x, "x1": boundary.fails_at, "y0": 0, "y1": 1}
+        if boundary.between is not None:
+            low, high = boundary.between
+            gap = {"x0": low, "x1": high, "y0": 0, "y1": 1}
             shapes.append(_shape("rect", "gap", suffix, gap, "y"))
+        if boundary.estimate is not None:
+            ends |= {"x0": boundary.estimate, "x1": boundary.estimate}
+            shapes.append(_shape("line", "estimate", suffix, ends, "y"))
     for shade in panel.shades:
         area = {"x0": shade.start, "x1": shade.end, "y0": 0, "y1": 1}
         shapes.append(_shape("rect", "gap", suffix, area, "y"))

@@ -1,10 +1,17 @@
 """A configuration over load: one point a rate, from the sweep and the reported windows."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tokenwatt_site.documents.run import Config, Run, WindowRecord
-from tokenwatt_site.method.derived import derived, spec_of, window_j_per_token, window_power_w
+from tokenwatt_site.documents.run import Config, Run
+from tokenwatt_site.documents.window import WindowRecord
+from tokenwatt_site.method.derived import (
+    derived,
+    spec_of,
+    window_j_per_token,
+    window_power_w,
+    window_within,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,10 @@ class Load:
     """The reported rate is the highest that kept the limits in a search."""
     fails_at_rps: float | None
     """The lowest rate above it that failed."""
+    estimate_rps: float | None = None
+    """Where an adaptive search takes the boundary to be,"""
+    interval_rps: tuple[float, float] | None = None
+    """and the 95 % interval of that."""
 
     def known(self, value: Callable[[LoadPoint], float | None]) -> list[tuple[LoadPoint, float]]:
         """Return the points that have ``value``, and it."""
@@ -59,19 +70,37 @@ def load_of(run: Run, config: Config) -> Load:
         points[at] = _reported(run, config, at)
     ordered = tuple(points[rate] for rate in sorted(points))
     fails = [p.rate_rps for p in ordered if not p.passed and at is not None and p.rate_rps > at]
-    return Load(ordered, at, _is_boundary(run, config), min(fails, default=None))
+    found = Load(ordered, at, _is_boundary(run, config), min(fails, default=None))
+    return _estimated(found, run) if len(run.configs) == 1 else found
+
+
+def _estimated(load: Load, run: Run) -> Load:
+    """Return the load with the estimate of an adaptive search."""
+    if run.search is None or run.search.est_rps is None:
+        return load
+    ends = run.search.interval_rps
+    interval = None if ends is None else (float(ends[0]), float(ends[1]))
+    return replace(load, estimate_rps=float(run.search.est_rps), interval_rps=interval)
 
 
 def _is_boundary(run: Run, config: Config) -> bool:
     decided = run.verdict is None or run.verdict.word in {"met", "proven"}
-    kept = decided and 0 < config.repeats == config.slo_pass_count
+    kept = decided and _kept(run, config)
     return kept and config.rate_rps is not None and spec_of(run, config).sweep.rates is None
+
+
+def _kept(run: Run, config: Config) -> bool:
+    """Tell whether the reported rate kept the limits: in each window, or counted over all."""
+    if spec_of(run, config).sweep.strategy == "adaptive" and config.counts is not None:
+        missed = (config.counts.miss_ttft or 0, config.counts.miss_tpot or 0)
+        return 100 * max(missed) <= config.counts.sent > 0
+    return 0 < config.repeats == config.slo_pass_count
 
 
 def _point(record: WindowRecord) -> LoadPoint:
     return LoadPoint(
         record.rate_rps,
-        record.passed,
+        window_within(record),
         reported=False,
         ttft_p99_ms=record.ttft_p99_ms,
         tpot_p99_ms=record.tpot_p99_ms,
@@ -86,7 +115,7 @@ def _reported(run: Run, config: Config, rate_rps: float) -> LoadPoint:
     figures = derived(run, config)
     return LoadPoint(
         rate_rps,
-        config.slo_pass_count == config.repeats,
+        _kept(run, config),
         reported=True,
         ttft_p99_ms=config.ttft_p99_ms,
         tpot_p99_ms=config.tpot_p99_ms,

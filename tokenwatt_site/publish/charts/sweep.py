@@ -45,16 +45,20 @@ def sweep_charts(load: Load, slo: Slo, marking: Marking) -> list[Chart]:
 
 def rate_axis(load: Load) -> Axis:
     """Return the axis of the offered rate, from 0."""
-    return scale.linear(0, max(p.rate_rps for p in load.points), RATE_TITLE)
+    most = max(p.rate_rps for p in load.points)
+    return scale.linear(0, max(most, load.estimate_rps or 0.0), RATE_TITLE)
 
 
 def boundary_of(load: Load) -> Boundary | None:
     """Return the mark of the reported rate."""
     if load.at_rps is None:
         return None
-    name = "boundary" if load.is_boundary else "reported"
-    text = f"{name} {units.number(load.at_rps, 'rps')}"
-    return Boundary(load.at_rps, text, load.fails_at_rps if load.is_boundary else None)
+    known = load.is_boundary and load.estimate_rps is None
+    text = f"{'boundary' if known else 'reported'} {units.number(load.at_rps, 'rps')}"
+    between = load.interval_rps
+    if known and load.fails_at_rps is not None:
+        between = (load.at_rps, load.fails_at_rps)
+    return Boundary(load.at_rps, text, between, load.estimate_rps)
 
 
 def tip(point: LoadPoint) -> str:

@@ -40,6 +40,7 @@ from tokenwatt_site.publish.views.run_texts import (
     run_texts,
     spec_file,
 )
+from tokenwatt_site.publish.views.search import SearchView, search_view
 from tokenwatt_site.publish.views.setup import SetupView, setup_view
 from tokenwatt_site.publish.views.slo import SloView, slo_view
 from tokenwatt_site.publish.views.standing import Standing, standing
@@ -85,6 +86,8 @@ class RunView:
     power: PowerView
     repeats: WindowTable | None
     search: WindowTable | None
+    found: SearchView | None
+    """What an adaptive search says of itself."""
     server: WindowTable | None
     preempted: int
     setup: SetupView
@@ -176,6 +179,7 @@ def run_view(entry: RunEntry, content: Content) -> RunView:
         power=power_view(source),
         repeats=repeats_table(source.config),
         search=search_table(source.config),
+        found=search_view(run, source.config),
         server=server_table(source.config),
         preempted=preempted(source.config),
         setup=setup_view(source),
@@ -198,6 +202,7 @@ def _with_sections(view: RunView) -> RunView:
     every = (
         ("slo", "Service level", bool(view.slo.latency or view.slo.quality)),
         ("sweep", "Sweep", "sweep" in view.charts),
+        ("search", "Search", view.found is not None),
         ("latency", "Latency", "latency" in view.charts or _dists(view.config)),
         ("time", "Over time", "time" in view.charts),
         ("power", "Power and energy", True),

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from tokenwatt_site import units
-from tokenwatt_site.documents.run import Config, Dist, Run
+from tokenwatt_site.documents.run import Config, Run
+from tokenwatt_site.documents.window import Dist
 from tokenwatt_site.method.derived import spec_of
 from tokenwatt_site.publish.charts.load import Load
 from tokenwatt_site.publish.model import RunEntry, ShownFinding
@@ -61,6 +62,9 @@ def sweep_title(load: Load) -> str:
         passed = any(point.passed for point in load.points)
         return "No rate is confirmed" if passed else "No rate kept the limits"
     at = units.number(load.at_rps, "rps")
+    if load.is_boundary and load.estimate_rps is not None:
+        est = units.number(load.estimate_rps, "rps")
+        return f"The limit lies near {est} requests/s; {at} is confirmed"
     if not load.is_boundary:
         return f"Rates around {at} requests/s"
     if load.fails_at_rps is None:
@@ -70,15 +74,19 @@ def sweep_title(load: Load) -> str:
 
 
 def _sweep(run: Run, config: Config, load: Load) -> str:
-    spec = spec_of(run, config)
+    sweep = spec_of(run, config).sweep
     how = "Measured at given rates."
-    if spec.sweep.rates is None:
-        start = units.number(float(spec.sweep.start_rps), "rps")
-        how = (
-            f"Rate × {units.significant(spec.sweep.growth)} from {start} requests/s until the "
-            f"first failure, then {units.plural(spec.sweep.bisect_steps, 'bisection')}."
-        )
+    start = units.number(float(sweep.start_rps), "rps")
     grey = " Grey: the interval that holds the boundary." if load.fails_at_rps else ""
+    if sweep.strategy == "adaptive":
+        how = f"Short rungs from {start} requests/s, then windows near the boundary."
+        grey = " Dashed: the boundary by the twin." if load.estimate_rps is not None else ""
+        grey += " Grey: its 95 % interval." if load.interval_rps is not None else ""
+    elif sweep.rates is None:
+        how = (
+            f"Rate × {units.significant(sweep.growth)} from {start} requests/s until the "
+            f"first failure, then {units.plural(sweep.bisect_steps, 'bisection')}."
+        )
     censored = any(p.ttft_p99_ms is None or p.tpot_p99_ms is None for p in load.points)
     missing = " Rates whose p99 has no bound stand in the table only." if censored else ""
     return how + grey + missing

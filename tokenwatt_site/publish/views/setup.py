@@ -92,7 +92,7 @@ def _asked(source: Source) -> list[Row]:
         *_drawn(source),
         Row("Arrival", run.workload.arrival),
         Row("Sweep", _sweep(spec)),
-        Row("Confirm", _confirm(spec)),
+        Row("Confirm", _confirm(source, spec)),
     ]
     if spec.accuracy is not None:
         name = run.accuracy.suite if run.accuracy else spec.accuracy.name
@@ -138,6 +138,8 @@ def _sweep(spec: Spec) -> str:
     if sweep.rates:
         return "at " + ", ".join(units.significant(rate) for rate in sweep.rates) + " requests/s"
     start = units.number(float(sweep.start_rps), "rps")
+    if sweep.strategy == "adaptive":
+        return f"adaptive, {sweep.mode or 'standard'}, from {start} requests/s"
     window = units.duration_text(float(spec.measurement.search_window_s))
     return (
         f"from {start} requests/s, × {units.significant(sweep.growth)}, "
@@ -145,7 +147,19 @@ def _sweep(spec: Spec) -> str:
     )
 
 
-def _confirm(spec: Spec) -> str:
+def _confirm(source: Source, spec: Spec) -> str:
     m = spec.measurement
+    if spec.sweep.strategy == "adaptive":
+        return _confirmed(source)
     window = f"{units.significant(m.window_s)} s"
     return f"{m.repeats} × {window} after {units.significant(m.warmup_s)} s of warm-up"
+
+
+def _confirmed(source: Source) -> str:
+    """Return the confirm windows that an adaptive search came to."""
+    windows = source.config.windows
+    if not windows:
+        return "as the search’s mode says"
+    first = windows[0]
+    length, warmup = units.significant(first.window_s), units.significant(first.warmup_s)
+    return f"{len(windows)} × {length} s after {warmup} s of warm-up, stationary start"

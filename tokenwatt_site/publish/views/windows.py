@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tokenwatt_site import units
-from tokenwatt_site.documents.run import Config, ServerSaid, WindowRecord
-from tokenwatt_site.method.derived import repeats, window_j_per_token, window_power_w
+from tokenwatt_site.documents.run import Config
+from tokenwatt_site.documents.window import ServerSaid, WindowRecord
+from tokenwatt_site.method.derived import repeats, window_j_per_token, window_power_w, window_within
 from tokenwatt_site.publish.views.headline import NOT_RECORDED
 
 Value = Callable[[WindowRecord], float | None]
@@ -136,7 +137,7 @@ def _rows(columns: Sequence[Column], windows: Sequence[WindowRecord]) -> list[Wi
             str(number),
             tuple(_number(column.value(window), column.quantity) for column in columns),
             _verdict(window),
-            window.passed and window.valid,
+            window_within(window) and window.valid,
         )
         for number, window in enumerate(windows, 1)
     ]
@@ -151,7 +152,9 @@ def _number(value: float | None, quantity: str) -> Number:
 def _verdict(window: WindowRecord) -> str:
     if not window.valid:
         return f"invalid: {', '.join(window.reasons)}" if window.reasons else "invalid"
-    return "within" if window.passed else "outside"
+    if window.aborted:
+        return "outside, given up"
+    return "within" if window_within(window) else "outside"
 
 
 def _mean(column: Column, windows: Sequence[WindowRecord]) -> Number:
