@@ -20,18 +20,20 @@ _LINE_END = re.compile(rb"\r\n|\n|\r")
 _LONGEST = 16 * 2**20
 _OTHERS = (b"", b"id", b"retry")  # the first one is a comment's
 _KEPT = 4096
+_LINE = 64
 
 
 class SseDecoder:
     """Turns the bytes of one stream into events as they come."""
 
-    __slots__ = ("_buffer", "_data", "_fresh", "_name", "_skip_lf", "plain", "stray")
+    __slots__ = ("_buffer", "_data", "_fresh", "_held", "_name", "_skip_lf", "plain", "stray")
 
     def __init__(self) -> None:
         self.stray = b""
         """The first line that is of no event stream, cut: an answer may be another document."""
         self._buffer = bytearray()
         self._data: list[bytes] = []
+        self._held = 0  # bytes of the data lines, and of what each takes beside them
         self._name = b""
         self._fresh = True  # no byte seen: a byte order mark may come
         self._skip_lf = False  # the last read ended in \r: a \n that follows belongs to it
@@ -42,7 +44,7 @@ class SseDecoder:
         """Return the events that this read completes.
 
         Raises:
-            ValueError: a line of more than 16 MiB.
+            ValueError: a line or an event of more than 16 MiB.
         """
         if self.plain and chunk.endswith(b"\n\n") and b"\r" not in chunk:
             if chunk.find(b"\n") == len(chunk) - 2 and chunk.startswith(b"data: "):
@@ -81,9 +83,14 @@ class SseDecoder:
         self._skip_lf = self._buffer.endswith(b"\r")
         del self._buffer[:start]
         if len(self._buffer) > _LONGEST:
-            raise ValueError("an event stream with a line of more than 16 MiB")
+            raise self._too_long("line")
         self.plain = not (self._buffer or self._data or self._name or self._skip_lf)
         return events
+
+    def _too_long(self, what: str) -> ValueError:
+        """Return the error, with nothing held back any more."""
+        self._buffer, self._data, self._held = bytearray(), [], 0
+        return ValueError(f"an event stream with {what}s of more than 16 MiB")
 
     def _begin(self) -> int:
         """Return where the lines of the buffer start; -1 while a byte order mark may be cut off."""
@@ -102,12 +109,15 @@ class SseDecoder:
             # The standard drops an event without data. A named one is kept: `event: error` counts.
             if self._data or self._name:
                 events.append((self._name, b"\n".join(self._data)))
-                self._data, self._name = [], b""
+                self._data, self._name, self._held = [], b"", 0
             return
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
             self._data.append(value)
+            self._held += len(value) + _LINE
+            if self._held > _LONGEST:
+                raise self._too_long("event")
         elif field == b"event":
             self._name = value
         elif field not in _OTHERS and not self.stray:

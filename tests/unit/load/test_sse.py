@@ -1,3 +1,5 @@
+import pytest
+
 from tokenwatt_site.load.sse import SseDecoder
 
 
@@ -73,13 +75,13 @@ def test_the_end_of_the_stream_ends_an_event() -> None:
     assert events(b"data: [DONE]") == [(b"", b"[DONE]")]
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory() -> None:
+@pytest.mark.parametrize("read", [b"x" * 2**20, b"data: " + b"x" * 2**20 + b"\n"])
+def test_what_has_no_end_is_refused_before_it_fills_the_memory(read: bytes) -> None:
     decoder = SseDecoder()
-    refused = False
-    for _ in range(40):
-        try:
-            decoder.feed(b"x" * 2**20)
-        except ValueError:
-            refused = True
-            break
-    assert refused
+    fed = 0
+    with pytest.raises(ValueError, match="more than 16 MiB"):  # noqa: PT012
+        while fed < 40 * 2**20:
+            decoder.feed(read)
+            fed += len(read)
+    assert fed < 17 * 2**20
+    assert decoder.close() == []
