@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import socket
 import ssl
 import weakref
 from array import array
@@ -190,7 +191,6 @@ def test_a_server_slower_than_every_timeout_fails_each_request_in_its_time(
     server = ScriptedServer(lambda number, _: scripts[number])
     played = load(server, loop, [0.0, 0.01], timeout_s=0.2)
     assert outcomes(played) == ["timeout", "timeout"]
-    assert [len(trace.events_s) for trace in played.traces] == [0, 1]
     assert all(t.t_end_s and t.t_send_s and t.t_end_s - t.t_send_s >= 0.2 for t in played.traces)
 
 

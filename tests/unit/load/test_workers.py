@@ -176,7 +176,8 @@ def test_an_interrupted_load_ends_its_workers_and_their_key_is_in_no_argument() 
         found = workers_of_this_process()
         assert len(found) == 2
         assert not any(b"sesame" in about for about in found.values())
-        assert load.server.connections[0].headers["authorization"] == "Bearer sesame"
+        used = load.server.connections[load.server.seen[0].connection]
+        assert used.headers["authorization"] == "Bearer sesame"
         playing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await playing
