@@ -15,6 +15,9 @@ from tokenwatt_site.resources import resource
 
 SIMULATOR = "simulator:"
 
+MOST_MINUTES = 90
+"""Bound of a search that a new spec sets: three times what one takes as a rule."""
+
 HEADER = """\
 What it measures: {model}
   the highest rate at which it keeps the latency limits below, and the energy of a token there.
@@ -150,12 +153,18 @@ def _asked(max_context: int | None) -> dict[str, Any]:
     defaults = Spec.model_validate(
         {"name": "x", "engine": {"endpoint": SIMULATOR}, "model": {"name": "x"}}
     )
+    measurement = defaults.measurement.model_dump(mode="json")
     sweep = defaults.sweep.model_dump(mode="json")
-    keys = ("start_rps", "growth", "max_rps", "bisect_steps", "confirm", "backoff", "max_backoffs")
     return {
         "slo": defaults.slo.model_dump(mode="json"),
         "workload": _lengths(max_context),
-        "measurement": defaults.measurement.model_dump(mode="json"),
-        "sweep": {"strategy": "ladder"} | {key: sweep[key] for key in keys},
+        "measurement": {key: measurement[key] for key in ("request_timeout_s", "max_concurrency")},
+        "sweep": {
+            "strategy": "adaptive",
+            "mode": "standard",
+            "start_rps": sweep["start_rps"],
+            "max_rps": sweep["max_rps"],
+            "max_minutes": MOST_MINUTES,
+        },
         "not_covered": dump(defaults).get("not_covered", []),
     }

@@ -81,6 +81,8 @@ def _line(event: dict[str, Any]) -> str:
         return f"{event['about']}: {event['text']}"
     if kind == "window":
         verdict = "within the limits" if event["passed"] else "outside"
+        if event.get("aborted"):
+            verdict = "given up: too many misses"
         if not event["valid"]:
             verdict = f"invalid ({', '.join(event['reasons'])})"
         energy = (
