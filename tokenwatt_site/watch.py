@@ -15,7 +15,8 @@ from tokenwatt_site.method.window import Window, still_open
 from tokenwatt_site.power.sampler import Sampler
 
 OPEN_SHARE = 0.005
-"""A window ends when at most this share of its requests has no verdict; they count as misses."""
+"""A ladder's window ends when at most this share of its requests has no verdict; they count as
+misses."""
 PATIENCE_S = 10.0
 """Until then every request is waited for, so that a short window's last ones aren't misses."""
 RECENT = 500
@@ -26,6 +27,15 @@ FIRST_ANSWERS = 20
 PROMPT_OFF = 0.01
 SHOW_S = 0.5
 CUT_EVERY_S = 10.0
+
+
+def open_share(spec: Spec) -> float:
+    """Return the share of a window's requests that may be left without a verdict, as misses.
+
+    None in an adaptive search: it confirms where it expects 0.75 % of misses, and half a percent
+    of requests that were only long would decide against the rate.
+    """
+    return 0.0 if spec.sweep.strategy == "adaptive" else OPEN_SHARE
 
 
 class Watch:
@@ -84,7 +94,7 @@ class Watch:
     def _decided(self, traces: list[RequestTrace], now_s: float) -> bool:
         if self._open is None:
             self._open = [t for t in traces if self._window.holds(t)]
-            self._allowed = OPEN_SHARE * len(self._open)
+            self._allowed = open_share(self._spec) * len(self._open)
         self._open = still_open(
             self._open, self._window, self._spec.slo, now_s, ignore_eos=self._ignore_eos
         )

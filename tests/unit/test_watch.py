@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.traces import request, steady
-from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.documents.spec import Spec, SpecSweep
 from tokenwatt_site.errors import ServerError
 from tokenwatt_site.method.probe import Cut
 from tokenwatt_site.method.trace import RequestTrace
@@ -58,6 +58,13 @@ def cohort(open_ones: int) -> list[RequestTrace]:
 )
 def test_a_window_ends_with_its_verdicts(now_s: float, open_ones: int, *, ends: bool) -> None:
     assert watch()(cohort(open_ones), now_s) is ends
+
+
+def test_an_adaptive_search_waits_for_every_verdict() -> None:
+    spec = SPEC.model_copy(update={"sweep": SpecSweep(strategy="adaptive")})
+    watching = Watch(spec, WINDOW, [].append, [], exact_prompts=False, ignore_eos=True)
+    assert watching(cohort(1), 22.0) is False
+    assert watching(cohort(1), 72.0) is True
 
 
 @pytest.mark.parametrize(
