@@ -25,6 +25,8 @@ LOOKED_AT = 200
 FIRST_ANSWERS = 20
 """Answers whose counted prompt is compared with the asked one."""
 PROMPT_OFF = 0.01
+TEXT_OFF = 0.05
+"""Texts are as long as their calibration is good: more is told; the counted means are published."""
 SHOW_S = 0.5
 CUT_EVERY_S = 10.0
 
@@ -58,7 +60,8 @@ class Watch:
         self._window = window
         self._tell = tell
         self._samplers = samplers
-        self._verify = exact_prompts
+        self._exact = exact_prompts
+        self._verify = exact_prompts or window.index == 0
         self._ignore_eos = ignore_eos
         self._cut = cut
         self._cut_s = window.w0_s + CUT_EVERY_S
@@ -106,7 +109,7 @@ class Watch:
         return len(self._open) <= allowed or late_s >= self._spec.measurement.request_timeout_s
 
     def _check_prompts(self, traces: list[RequestTrace]) -> None:
-        """Compare the first answers' counted prompts with what was sent as token ids."""
+        """Compare the first answers' counted prompts with what was asked."""
         first = traces[:LOOKED_AT]
         answered = [t for t in first if t.outcome == "ok" and t.n_prompt is not None]
         if len(answered) < FIRST_ANSWERS:
@@ -114,7 +117,16 @@ class Watch:
         self._verify = False
         asked = sum(t.input_tokens for t in answered)
         counted = sum(t.n_prompt or 0 for t in answered)
-        if abs(counted - asked) > PROMPT_OFF * asked:
+        off = abs(counted - asked)
+        if not self._exact and off > TEXT_OFF * asked:
+            self._tell(
+                {
+                    "event": "note",
+                    "about": "prompts",
+                    "text": f"the server counts {counted} tokens in texts made for {asked}",
+                }
+            )
+        if self._exact and off > PROMPT_OFF * asked:
             raise ServerError(
                 f"the server counts {counted} prompt tokens where {asked} were sent as ids",
                 "check model.vocab_size; a server that changes prompts can't be measured so",

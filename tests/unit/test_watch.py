@@ -122,8 +122,14 @@ def test_few_answers_say_nothing_yet() -> None:
     assert watch(exact=True)(prompts(500, n=19), 5.0) is False
 
 
-def test_text_prompts_are_not_held_to_a_count() -> None:
-    assert watch(exact=False)(prompts(500), 5.0) is False
+@pytest.mark.parametrize("counted, told", [(100, 0), (95, 0), (94, 1), (500, 1)])
+def test_text_prompts_of_another_length_are_told_once(counted: int, told: int) -> None:
+    shown: list[dict[str, Any]] = []
+    look = watch(shown, exact=False)
+    assert look(prompts(counted), 5.0) is False
+    assert look(prompts(counted), 6.0) is False
+    notes = [each["text"] for each in shown if each["event"] == "note"]
+    assert notes == told * [f"the server counts {20 * counted} tokens in texts made for 2000"]
 
 
 def test_a_tick_shows_where_the_window_stands() -> None:
