@@ -17,7 +17,7 @@ from tokenwatt_site.method.probe import Measured, Probe, Record
 from tokenwatt_site.method.schedule import Schedule
 from tokenwatt_site.method.slo import Slo
 from tokenwatt_site.method.window import MIN_REQUESTS
-from tokenwatt_site.watch import OPEN_SHARE, PATIENCE_S
+from tokenwatt_site.watch import PATIENCE_S, open_share
 
 CANCEL_S = 2.0
 LOOK_EVERY_S = 10.0  # at a window with a cut
@@ -179,11 +179,11 @@ class _Playing:
         """Return when the cohort has its verdicts, or nearly all of it after some time."""
         timeout_s = float(self._bench.spec.measurement.request_timeout_s)
         most_s = min(timeout_s, tail_s(self._bench.spec))
-        still, late_s = self._cohort, 0.0
+        still, late_s, share = self._cohort, 0.0, open_share(self._bench.spec)
         while True:
             load = self.look(w1_s + late_s)
             still = [i for i in still if not load.decided(i, w1_s + late_s)]
-            allowed = OPEN_SHARE * len(self._cohort) if late_s >= PATIENCE_S else 0
+            allowed = share * len(self._cohort) if late_s >= PATIENCE_S else 0
             if len(still) <= allowed or late_s >= most_s:
                 return w1_s + late_s
             late_s += WATCH_EVERY_S

@@ -22,7 +22,7 @@ from tokenwatt_site.method.step_model import StepModel
 from tokenwatt_site.method.trace import RequestTrace
 from tokenwatt_site.method.virtual import trace
 from tokenwatt_site.method.window import Window, judge, still_open
-from tokenwatt_site.watch import OPEN_SHARE, PATIENCE_S
+from tokenwatt_site.watch import PATIENCE_S, open_share
 
 pytestmark = [
     pytest.mark.no_cover,
@@ -93,7 +93,7 @@ def by_the_product(asked: Asked) -> tuple[float, bool, list[RequestTrace], Windo
         known = until(whole, 35.0 + late_s)
         still = still_open(known, window, spec.slo, 35.0 + late_s)
         held = sum(map(window.holds, known))
-        if len(still) <= (OPEN_SHARE * held if late_s >= PATIENCE_S else 0):
+        if len(still) <= (open_share(spec) * held if late_s >= PATIENCE_S else 0):
             return 35.0 + late_s, False, known, window
     raise AssertionError
 
