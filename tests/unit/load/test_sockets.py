@@ -191,7 +191,8 @@ def test_a_server_slower_than_every_timeout_fails_each_request_in_its_time(
     server = ScriptedServer(lambda number, _: scripts[number])
     played = load(server, loop, [0.0, 0.01], timeout_s=0.2)
     assert outcomes(played) == ["timeout", "timeout"]
-    assert all(t.t_end_s and t.t_send_s and t.t_end_s - t.t_send_s >= 0.2 for t in played.traces)
+    took_s = [(t.t_end_s or 0) - (t.t_send_s or 0) for t in played.traces]
+    assert min(took_s) > 0.19  # a loop's timers count in milliseconds
 
 
 @LOOPS
