@@ -91,7 +91,12 @@ def by_chat(llama: Server) -> Load:
     return loaded(llama, "chat")
 
 
-@pytest.fixture(params=["by_ids", "by_chat"])
+@pytest.fixture(scope="module")
+def by_responses(llama: Server) -> Load:
+    return loaded(llama, "responses")
+
+
+@pytest.fixture(params=["by_ids", "by_chat", "by_responses"])
 def load(request: pytest.FixtureRequest) -> Load:
     found: Load = request.getfixturevalue(request.param)
     return found
