@@ -36,7 +36,7 @@ SHORT = Truth("short", 3, tpot_s=None, lenient=True)
     ],
 )
 def test_what_is_right(truth: Truth, seen: Seen) -> None:
-    assert judge(truth, seen).all == ()
+    assert judge(truth, seen, 0.025).all == ()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_what_is_right(truth: Truth, seen: Seen) -> None:
 def test_what_is_wrong(
     truth: Truth, seen: Seen, facts: tuple[str, ...], times: tuple[str, ...]
 ) -> None:
-    found = judge(truth, seen)
+    found = judge(truth, seen, 0.025)
     assert (found.facts, found.times) == (facts, times)
 
 

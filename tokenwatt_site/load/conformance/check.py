@@ -8,7 +8,7 @@ from tokenwatt_site.load.conformance.case import Case
 from tokenwatt_site.load.conformance.cases import rows
 from tokenwatt_site.load.conformance.cases.endings import TIMEOUT_S
 from tokenwatt_site.load.conformance.server import serving
-from tokenwatt_site.load.conformance.verdict import TOLERANCE_S, Row, Seen
+from tokenwatt_site.load.conformance.verdict import Row, Seen
 from tokenwatt_site.load.connector import TcpConnector
 from tokenwatt_site.load.player import play
 from tokenwatt_site.load.target import Target
@@ -21,17 +21,17 @@ _STEP_S = 0.01  # between the starts of two rows, for 60 in flight at a time
 _AHEAD_S = 0.1
 
 
-async def check(tolerance_s: float = TOLERANCE_S, rounds: int = _ROUNDS) -> list[Row]:
+async def check(tolerance_s: float) -> list[Row]:
     """Return a row for each case in each dialect.
 
     Stub and client share this machine with whatever else runs on it. So a row whose facts are
-    right and whose times aren't is played again, at most ``rounds`` times in all: what the machine
+    right and whose times aren't is played again, at most three times in all: what the machine
     held up once is on time another time, what a client misreads never is.
     """
     found: dict[tuple[str, str], Row] = {}
     left = sorted(rows(), key=lambda row: -row[0].truth.end_s)  # those that wait longest first
     async with serving() as root:
-        for turn in range(rounds):
+        for turn in range(_ROUNDS):
             step_s = _STEP_S * 5**turn
             played = await asyncio.gather(
                 *(

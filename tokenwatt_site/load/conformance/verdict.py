@@ -5,9 +5,6 @@ from typing import Literal, Self
 
 from tokenwatt_site.load.conformance.case import Case, Truth
 
-TOLERANCE_S = 0.025
-"""Of a time. Half of what a client is off that misses one token by one gap."""
-
 
 @dataclass(frozen=True, slots=True)
 class Seen:
@@ -57,7 +54,7 @@ class Row:
         return self.seen is not None and not self.faults.all
 
 
-def judge(truth: Truth, seen: Seen, tolerance_s: float = TOLERANCE_S) -> Faults:
+def judge(truth: Truth, seen: Seen, tolerance_s: float) -> Faults:
     """Return what is wrong with what a client saw.
 
     A reason counts where the client gives one. Of a request that failed only the outcome and the
