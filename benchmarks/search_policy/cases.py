@@ -129,28 +129,30 @@ class Case:
 
 
 CASES: dict[str, Case] = {
-    "cal": Case("mixture of experts on 4 accelerators, fitted to a real run", PROFILES["cal"]),
-    "d8": Case("dense 8B on one accelerator", PROFILES["d8"]),
-    "d70": Case("dense 70B on 4 accelerators", PROFILES["d70"]),
+    "cal": Case("fitted to our first run: mixture of experts, 4 accelerators", PROFILES["cal"]),
+    "d8": Case("dense 8B model, 1 accelerator", PROFILES["d8"]),
+    "d70": Case("dense 70B model, 4 accelerators", PROFILES["d70"]),
     "pref": Case(
-        "cal under long prompts and short answers",
+        "the first, long prompts and short answers",
         PROFILES["pref"],
         workload=LONG,
         slo={**LIMITS, "tpot_p99_ms": 300},
     ),
-    "hard": Case("cal with 48 places", PROFILES["hard"]),
-    "drift": Case("cal, 10 % slower after ten minutes", PROFILES["drift"]),
-    "b2k": Case("cal with 2,048 tokens a step", PROFILES["b2k"]),
-    "stall": Case("cal with pauses of 200 ms", PROFILES["stall"]),
-    "jit": Case("cal with 8 % noise in its speed", PROFILES["jit"]),
-    "excl": Case("cal that prefills and decodes in turns", PROFILES["excl"]),
-    "sjf": Case("hard, shortest job first", PROFILES["hard"], serve=shortest_first),
+    "hard": Case("the first, at most 48 requests at once", PROFILES["hard"]),
+    "drift": Case("the first, 10 % slower after ten minutes", PROFILES["drift"]),
+    "b2k": Case("the first, 2,048 tokens a step", PROFILES["b2k"]),
+    "stall": Case("the first, with pauses of 200 ms", PROFILES["stall"]),
+    "jit": Case("the first, 8 % noise in its speed", PROFILES["jit"]),
+    "excl": Case("the first, where prefill stops decoding", PROFILES["excl"]),
+    "sjf": Case("48 requests at once, shortest job first", PROFILES["hard"], serve=shortest_first),
     "cache": Case(
-        "pref with a prefix cache",
+        "long prompts, with a prefix cache",
         PROFILES["pref"],
         serve=CachingServer,
         workload=LONG,
         slo={**LIMITS, "tpot_p99_ms": 300},
     ),
-    "two": Case("two of d8 behind a balancer", PROFILES["d8"], serve=Replicas, replicas=2),
+    "two": Case(
+        "two of the 8B servers behind a balancer", PROFILES["d8"], serve=Replicas, replicas=2
+    ),
 }
