@@ -6,7 +6,7 @@ from typing import Protocol
 
 from tokenwatt_site.load.alarm import Alarms
 
-_ALARM_EARLY_S = 0.0003  # a sleeping (virtual) core is up again 0.1 ms late, seldom 0.25
+_ALARM_LATE_S = 0.0002  # how late an alarm is taken to be at most: longer is no habit
 _LOOP_EARLY_S = (
     0.0015  # loop timers count in whole milliseconds, and wake up late rather than early
 )
@@ -35,16 +35,20 @@ class RealClock:
 
     def __init__(self) -> None:
         self._alarms = Alarms() if Alarms.available() else None
+        self._late_s = 0.0001  # of late: an idle core takes that long to wake, a busy one less
 
     async def sleep_until(self, t_s: float) -> None:
         """Sleep until shortly before ``t_s``, then yield until it has come.
 
         Each yield lets the loop handle what its sockets have, so that waiting for the exact moment
-        of a request delays no token's stamp. How shortly before: an alarm of the system's wakes up
-        sooner than the loop's own timers.
+        of a request delays no token's stamp. How shortly before: twice as long as alarms have been
+        late, where the system has them; the loop's own timers are later.
         """
-        if self._alarms is not None and time.monotonic() < t_s - _ALARM_EARLY_S:
-            await self._alarms.wait(t_s - _ALARM_EARLY_S)
+        alarm_s = t_s - 2 * self._late_s
+        if self._alarms is not None and time.monotonic() < alarm_s:
+            await self._alarms.wait(alarm_s)
+            late_s = min(time.monotonic() - alarm_s, _ALARM_LATE_S)
+            self._late_s += (late_s - self._late_s) / 16
         else:
             await asyncio.sleep(max(0.0, t_s - time.monotonic() - _LOOP_EARLY_S))
         while time.monotonic() < t_s:  # noqa: ASYNC110 - time is no event

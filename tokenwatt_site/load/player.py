@@ -12,6 +12,7 @@ from tokenwatt_site.load.api import Prompt, dialect
 from tokenwatt_site.load.clock import Clock
 from tokenwatt_site.load.connection import Pool
 from tokenwatt_site.load.connector import Connector
+from tokenwatt_site.load.shape import Trust
 from tokenwatt_site.load.stream import Stream
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.method.schedule import Schedule
@@ -19,10 +20,14 @@ from tokenwatt_site.method.trace import RequestTrace
 
 Stop = Callable[[list[RequestTrace], float], bool]
 
-_AHEAD = 16  # requests written out before their time
-_SLACK_S = 0.004  # none is written out when the next one is due this soon
+_AHEAD_S = 1.0  # requests are written out so long before their time
+_AHEAD_BYTES = 32 * 2**20  # in all
+_SOON_S = 0.15  # and find a connection that was opened so long before
+_NAP_S = 0.01  # it is not worth waking up for less
+_TURN_S = 0.002  # for which the loop handles nothing else while requests are overdue
 _TICK_S = 0.02
 _TICKS_A_STOP = 5
+_NEVER = 2**30
 
 
 @dataclass(slots=True)
@@ -99,8 +104,13 @@ class _Player:
         self._dialect = dialect(target.api)
         self._asked = target.asked
         self._head = target.head()
+        self._trust = Trust()
         self._ready: deque[bytes] = deque()
+        self._ready_bytes = 0
         self._written = 0
+        self._write_s = 0.0  # what writing one out takes: the longest of late
+        self._soon = 0  # requests that are due soon, or were sent
+        self._turn_s = 0.0  # when the loop last handled something else
         self._flying: set[Stream] = set()
         self._landed = asyncio.Event()
 
@@ -119,6 +129,8 @@ class _Player:
     async def cut(self) -> None:
         """Cut off what is in flight."""
         self.played.t_end_s = now_s = self._clock.now()
+        if self._trust.wrong:
+            self.played.messages["misread"] = "a token event was not what its shape said"
         for stream in self._flying:
             stream.cancel(now_s)
         await self._pool.close()
@@ -126,23 +138,61 @@ class _Player:
     async def _send_all(self) -> None:
         for index, arrival_s in enumerate(self._schedule.arrival_s):
             due_s = self.played.t0_s + arrival_s
-            await self._write_ahead(due_s)
-            await self._clock.sleep_until(due_s)
-            self._send(index, due_s, self._ready.popleft())
+            await self._until(due_s)
+            request = self._ready.popleft()
+            self._ready_bytes -= len(request)
+            self._send(index, due_s, request)
         while self._flying:
             self._landed.clear()
             await self._landed.wait()
 
-    async def _write_ahead(self, due_s: float) -> None:
-        """Write out the next request at least, and more while there is time."""
-        while self._written < len(self._schedule) and len(self._ready) < _AHEAD:
-            if self._ready and self._clock.now() > due_s - _SLACK_S:
-                return
-            index = self._written
-            body = self._target.body(self._prompt_of(index), self._schedule.output_tokens[index])
-            self._ready.append(b"%b%d\r\n\r\n%b" % (self._head, len(body), body))
-            self._written += 1
+    async def _until(self, due_s: float) -> None:
+        """Return when the next request is due, having written it and, as time allows, more.
+
+        Requests that are overdue go out in one turn of the loop, so that it catches up at once
+        after whatever has held it up.
+        """
+        while not self._ready or self._clock.now() < due_s:
+            now_s = self._clock.now()
+            if not self._ready or (self._may_write(due_s) and now_s + 2 * self._write_s < due_s):
+                self._write()
+                await self._let_others(0.0 if now_s < due_s else _TURN_S)
+            else:
+                self._pool.prepare(self._wanted(now_s))
+                wake_s = due_s - _SOON_S
+                await self._clock.sleep_until(wake_s if wake_s - now_s > _NAP_S else due_s)
+                self._turn_s = self._clock.now()
+        await self._let_others(_TURN_S)
+
+    async def _let_others(self, after_s: float) -> None:
+        """Let the loop handle what it has, when it last could more than ``after_s`` ago."""
+        if self._clock.now() - self._turn_s >= after_s:
             await asyncio.sleep(0)
+            self._turn_s = self._clock.now()
+
+    def _may_write(self, due_s: float) -> bool:
+        return (
+            self._written < len(self._schedule)
+            and self._ready_bytes < _AHEAD_BYTES
+            and self.played.t0_s + self._schedule.arrival_s[self._written] <= due_s + _AHEAD_S
+        )
+
+    def _write(self) -> None:
+        index, before_s = self._written, self._clock.now()
+        body = self._target.body(self._prompt_of(index), self._schedule.output_tokens[index])
+        request = b"%b%d\r\n\r\n%b" % (self._head, len(body), body)
+        self._ready.append(request)
+        self._ready_bytes += len(request)
+        self._written += 1
+        self._write_s = max(self._clock.now() - before_s, 0.9 * self._write_s)
+
+    def _wanted(self, now_s: float) -> int:
+        """Return how many connections the requests of the next moment take."""
+        arrivals_s, soon_s = self._schedule.arrival_s, now_s + 2 * _SOON_S - self.played.t0_s
+        while self._soon < len(arrivals_s) and arrivals_s[self._soon] <= soon_s:
+            self._soon += 1
+        left = self._target.max_concurrency - len(self._flying)
+        return min(self._soon - len(self.played.traces), left)
 
     def _send(self, index: int, due_s: float, request: bytes) -> None:
         trace = RequestTrace(
@@ -153,7 +203,7 @@ class _Player:
             injected=index < self._schedule.injected,
         )
         self.played.traces.append(trace)
-        stream = Stream(trace, request, self._dialect, self._asked, self._on_end)
+        stream = Stream(trace, request, self._dialect, self._asked, self._on_end, self._trust)
         full = len(self._flying) >= self._target.max_concurrency
         self._flying.add(stream)
         if full:
@@ -184,9 +234,12 @@ class _Player:
 
 @contextmanager
 def _quiet_gc() -> Generator[None]:
-    """Take what exists out of the garbage collector's rounds, which would hold up the loop."""
+    """Keep the garbage collector to what is young: a round over everything holds up the loop."""
+    thresholds = gc.get_threshold()
     gc.freeze()
+    gc.set_threshold(*thresholds[:2], _NEVER)
     try:
         yield
     finally:
+        gc.set_threshold(*thresholds)
         gc.unfreeze()

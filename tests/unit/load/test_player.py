@@ -1,6 +1,7 @@
 """The player and its connections in virtual time: when requests go out, over what, until when."""
 
 import asyncio
+import gc
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.scripted import END, HEAD, Do, Script, ScriptedServer, chunk, event
+from tests.support.scripted import END, HEAD, Do, Handler, Script, ScriptedServer, chunk, event
 from tests.support.virtual_loop import MemoryConnector, VirtualClock, run_virtual
+from tokenwatt_site.load import player
 from tokenwatt_site.load.connector import Connector
 from tokenwatt_site.load.player import Played, play
 from tokenwatt_site.load.stream import Stream
@@ -127,8 +129,161 @@ def test_idle_connections_are_used_again() -> None:
     load = Load(arrivals=[0.0, 0.1, 2.0, 2.1, 2.2, 9.0])
     load.run()
     assert load.memory.opened == 3
-    assert [seen.connection for seen in load.server.seen[:2]] == [0, 1]
+    assert {seen.connection for seen in load.server.seen[:2]} == {0, 1}
     assert len({seen.connection for seen in load.server.seen}) == 3
+
+
+class Slow:
+    """Connections take a while to open; counts the tries, and fails them where it shall."""
+
+    def __init__(self, load: Load, takes_s: float, *, fails: bool = False) -> None:
+        self.load, self.takes_s, self.fails = load, takes_s, fails
+        self.tries = 0
+
+    async def connect(self, factory: Callable[[], asyncio.Protocol]) -> asyncio.Transport:
+        self.tries += 1
+        await asyncio.sleep(self.takes_s)
+        if self.fails:
+            raise ConnectionRefusedError(111, "Connection refused")
+        return await self.load.memory.connect(factory)
+
+
+def test_no_request_waits_for_its_connection() -> None:
+    load = Load(arrivals=[0.0, 0.0, 0.0, 0.001, 0.4, 7.0, 7.1, 7.2, 7.25])
+    load.connector = Slow(load, 0.14)
+    played = load.run()
+    assert [trace.t_send_s for trace in played.traces] == pytest.approx(
+        [trace.t_sched_s for trace in played.traces]
+    )
+    assert load.memory.opened == 5
+
+
+def test_a_server_that_is_down_gets_one_connection_a_request() -> None:
+    load = Load(arrivals=[0.1 * i for i in range(100)])
+    load.connector = slow = Slow(load, 0.01, fails=True)
+    assert outcomes(load.run()) == ["connect"] * 100
+    assert slow.tries <= 100 + 3
+
+
+def test_a_server_that_keeps_no_unused_connection_is_left_alone() -> None:
+    class Hasty(ScriptedServer):
+        def __call__(self) -> Any:
+            handler = super().__call__()
+            asyncio.get_running_loop().call_later(0.02, self.close_unused, handler)
+            return handler
+
+        def close_unused(self, handler: Handler) -> None:
+            if self.connections.index(handler) not in {seen.connection for seen in self.seen}:
+                handler.transport.close()
+
+    load = Load(arrivals=[1.0 * i for i in range(20)])
+    load.server = Hasty(load.script)
+    load.memory = MemoryConnector(load.server)
+    assert outcomes(load.run()) == ["ok"] * 20
+    assert load.memory.opened <= 2 * 20
+
+
+def test_no_more_connections_are_opened_ahead_than_requests_may_fly() -> None:
+    load = Load(arrivals=[0.0] * 50, target={"max_concurrency": 5})
+    load.run()
+    assert load.memory.opened == 5
+
+
+def test_a_connection_that_was_open_for_long_is_not_trusted() -> None:
+    """Its server may have given it up: the request goes out again."""
+
+    def script(number: int, body: dict[str, Any]) -> Script:
+        return [(0, Do.RESET)] if number == 1 else answer(body["max_tokens"], ttft_s=0.01)
+
+    load = Load(arrivals=[0.0, 0.0, 0.1, 5.0], script=script)
+    assert outcomes(load.run()) == ["ok", "reset", "ok", "ok"]
+    waiting = Load(
+        arrivals=[0.0, 0.14, 5.0, 5.1],  # the second finds the first's connection
+        script=lambda number, body: (
+            [(0, Do.RESET)]
+            if number == 3
+            else answer(body["max_tokens"], ttft_s=0.01, gap_s=0.0 if number == 0 else 0.05)
+        ),
+    )
+    assert outcomes(waiting.run()) == ["ok"] * 4
+    assert waiting.server.seen[3].connection in {0, 1}
+    assert len(waiting.server.seen) == 5
+
+
+def takes(seconds: float) -> None:
+    """What a computation does to the clock."""
+    loop: Any = asyncio.get_running_loop()
+    loop._times.now_s += seconds
+
+
+def test_hundreds_at_once_go_out_at_once() -> None:
+    load = Load(arrivals=[0.0] * 500, injected=500)
+    write = load.prompt
+
+    def slowly(index: int) -> list[int]:
+        takes(0.001)
+        return write(index)
+
+    load.prompt = slowly  # type: ignore[method-assign]
+    played = load.run()
+    assert {trace.t_send_s for trace in played.traces} == {played.t0_s}
+    assert load.memory.opened == 500
+    assert played.loop_stall_max_s < 0.005
+
+
+def test_requests_written_too_late_hold_up_no_token() -> None:
+    load = Load(arrivals=[0.0] * 500)
+    write = load.prompt
+
+    def slowly(index: int) -> list[int]:
+        takes(0.005)
+        return write(index)
+
+    load.prompt = slowly  # type: ignore[method-assign]
+    played = load.run()
+    assert played.traces[-1].t_send_s == pytest.approx(played.t0_s + 500 * 0.005 - 1, abs=0.1)
+    assert played.loop_stall_max_s < 0.012
+
+
+def test_what_is_overdue_goes_out_in_one_turn() -> None:
+    def stop(_: list[RequestTrace], now_s: float) -> bool:
+        if 1002 < now_s < 1002.11:
+            takes(0.3)
+        return False
+
+    load = Load(arrivals=[0.01 * i for i in range(300)], stop=stop)
+    played = load.run()
+    late = [trace for trace in played.traces if (trace.t_send_s or 0) > trace.t_sched_s + 0.001]
+    assert 25 <= len(late) <= 31
+    assert len({trace.t_send_s for trace in late}) == 1
+
+
+def test_what_is_written_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    load = Load(arrivals=[0.001 * i for i in range(100)] + [60.0])
+
+    def stop(_: list[RequestTrace], now_s: float) -> bool:
+        seen.append(len(load.prompted))
+        return now_s > 1060
+
+    load.stop = stop
+    monkeypatch.setattr(player, "_AHEAD_BYTES", 2000)
+    load.run()
+    assert 5 < seen[0] < 20
+    assert seen[20] == 101  # always the next one
+
+
+def test_the_collector_of_garbage_is_as_it_was() -> None:
+    before = gc.get_threshold()
+    during: list[int] = []
+
+    def stop(*_: Any) -> bool:
+        during.append(gc.get_threshold()[2])
+        return False
+
+    Load(stop=stop).run()
+    assert gc.get_threshold() == before
+    assert min(during) > 10**6
 
 
 def test_a_connection_that_the_server_closes_is_not_used_again() -> None:
@@ -330,7 +485,7 @@ def test_a_refusal_keeps_the_first_words_of_each_reason() -> None:
     def script(number: int, _: dict[str, Any]) -> Script:
         return [(0, REFUSED + b'{"error": {"message": "queue %d"}}' % number)]
 
-    load = Load(arrivals=[0.0, 0.1], script=script)
+    load = Load(arrivals=[0.0, 0.5], script=script)
     played = load.run()
     assert outcomes(played) == ["http_503", "http_503"]
     assert played.messages == {"http_503": "queue 0"}

@@ -75,6 +75,10 @@ def outcomes(played: Played) -> list[str]:
     return [trace.reason or trace.outcome for trace in played.traces]
 
 
+def setting(event: asyncio.Event) -> Callable[[Stream], None]:
+    return lambda _: event.set()
+
+
 def in_turn(
     server: ScriptedServer,
     loop: Callable[[], asyncio.AbstractEventLoop],
@@ -100,7 +104,7 @@ def in_turn(
                 body, ended = aim.body([1], 3), asyncio.Event()
                 request = b"%b%d\r\n\r\n%b" % (aim.head(), len(body), body)
                 spoken = dialect("completions")
-                pool.send(Stream(trace, request, spoken, aim.asked, lambda _, e=ended: e.set()))
+                pool.send(Stream(trace, request, spoken, aim.asked, setting(ended)))
                 await ended.wait()
                 while until_lost and pool.connections:  # noqa: ASYNC110 - it sets no event
                     await asyncio.sleep(0.001)
