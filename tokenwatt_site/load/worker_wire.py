@@ -117,10 +117,11 @@ class _Told:
 class Mirror:
     """The measurement's side: the traces of all workers, in the order of the schedule."""
 
-    def __init__(self, requests: int) -> None:
+    def __init__(self, schedule: Schedule) -> None:
         self.traces: list[RequestTrace] = []
         """Those before the first that no worker has sent yet; it only grows."""
-        self._all: list[RequestTrace | None] = [None] * requests
+        self._schedule = schedule
+        self._all: list[RequestTrace | None] = [None] * len(schedule)
 
     def take(self, rows: list[Row]) -> None:
         """Bring the traces up to date."""
@@ -139,6 +140,26 @@ class Mirror:
         while len(self.traces) < len(whole) and (trace := whole[len(self.traces)]) is not None:
             self.traces.append(trace)
 
-    def close(self) -> list[RequestTrace]:
-        """Return every trace: workers that are cut off differ by a request or two at the end."""
-        return [trace for trace in self._all if trace is not None]
+    def close(self, t0_s: float, t_end_s: float) -> list[RequestTrace]:
+        """Return every request up to the last one that was sent.
+
+        Workers aren't cut off at the same moment: the one that ended first may not have sent a
+        request that was due just before the last one of another. It stays unsent in the list.
+        """
+        sent = [index for index, trace in enumerate(self._all) if trace is not None]
+        until = sent[-1] + 1 if sent else 0
+        return [
+            self._unsent(index, t0_s, t_end_s) if trace is None else trace
+            for index, trace in enumerate(self._all[:until])
+        ]
+
+    def _unsent(self, index: int, t0_s: float, t_end_s: float) -> RequestTrace:
+        schedule = self._schedule
+        return RequestTrace(
+            index=index,
+            t_sched_s=t0_s + schedule.arrival_s[index],
+            input_tokens=schedule.input_tokens[index],
+            output_tokens=schedule.output_tokens[index],
+            injected=index < schedule.injected,
+            t_end_s=t_end_s,
+        )

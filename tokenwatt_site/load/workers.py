@@ -101,7 +101,7 @@ async def staged(
             stack.push_async_callback(crew[-1].close)
         for worker in crew:
             await worker.ready()
-        yield _Crew(crew, len(schedule), clock).play
+        yield _Crew(crew, schedule, clock).play
 
 
 async def _alone(  # noqa: PLR0913, PLR0917 - those of `play`
@@ -228,9 +228,9 @@ class _Worker:
 class _Crew:
     """The workers of one load."""
 
-    def __init__(self, workers: Sequence[_Worker], requests: int, clock: Clock) -> None:
+    def __init__(self, workers: Sequence[_Worker], schedule: Schedule, clock: Clock) -> None:
         self._workers = workers
-        self._mirror = Mirror(requests)
+        self._mirror = Mirror(schedule)
         self._clock = clock
 
     async def play(self, stop: Stop, t0_s: float) -> Played:
@@ -274,10 +274,11 @@ class _Crew:
         messages: dict[str, str] = {}
         for end in reversed(ends):
             messages |= end.messages
+        t_end_s = max(end.t_end_s for end in ends)
         return Played(
-            self._mirror.close(),
+            self._mirror.close(t0_s, t_end_s),
             t0_s,
-            t_end_s=max(end.t_end_s for end in ends),
+            t_end_s=t_end_s,
             cpu_s=max(end.cpu_s for end in ends),
             loop_stall_max_s=max(end.loop_stall_max_s for end in ends),
             messages=messages,

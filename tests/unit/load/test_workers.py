@@ -28,6 +28,9 @@ from tokenwatt_site.method.trace import RequestTrace
 from tokenwatt_site.method.workloads import Fixed, Lognormal, Workload
 
 WORKLOAD = Workload("w", Lognormal(4, 8, 32), Lognormal(3, 6, 24))
+EIGHT = Schedule(
+    array("d", [i / 10 for i in range(8)]), array("q", [4] * 8), array("q", [8] * 8), 0, 10
+)
 TOKEN = event({"choices": [{"index": 0, "text": "x", "finish_reason": None}]})
 BUSY = b"HTTP/1.1 503 Busy\r\nContent-Length: 30\r\n\r\n" + b'{"error": {"message": "busy"}}'
 
@@ -121,7 +124,9 @@ def test_stop_cuts_every_worker_off_and_sees_the_requests_in_order() -> None:
     assert {trace.outcome for trace in played.traces} == {"running"}
     assert all(trace.t_end_s is not None for trace in played.traces)
     assert sum(len(trace.events_s) for trace in played.traces) >= 40
-    assert len(played.traces) == len(load.server.seen) < len(load.schedule)
+    sent = [trace for trace in played.traces if trace.t_send_s is not None]
+    assert len(sent) == len(load.server.seen) < len(load.schedule)
+    assert [trace.index for trace in played.traces] == list(range(len(played.traces)))
 
 
 def test_messages_and_the_limit_on_concurrency_come_from_all_workers() -> None:
@@ -213,7 +218,7 @@ def test_a_stripe_is_every_nth_request() -> None:
 @given(st.data())
 def test_a_mirror_shows_what_the_workers_have(data: st.DataObject) -> None:
     """Requests begin, stream, forget their tokens and end in any order, told at any time."""
-    of, ours, mirror = 2, ([], []), Mirror(8)
+    of, ours, mirror = 2, ([], []), Mirror(EIGHT)
     changes = [Changes(number, of) for number in range(of)]
     for _ in range(data.draw(st.integers(0, 30))):
         number = data.draw(st.integers(0, of - 1))
@@ -229,9 +234,25 @@ def test_a_mirror_shows_what_the_workers_have(data: st.DataObject) -> None:
         (replace(t, index=number + of * t.index) for number in range(of) for t in ours[number]),
         key=lambda t: t.index,
     )
-    assert mirror.close() == whole
+    closed = mirror.close(0.0, 9.0)
+    unsent = [trace for trace in closed if trace not in whole]
+    assert [trace for trace in closed if trace in whole] == whole
+    assert [trace.index for trace in closed] == list(range(len(closed)))
+    assert {(t.t_send_s, t.outcome, t.t_end_s) for t in unsent} <= {(None, "running", 9.0)}
     assert mirror.traces == whole[: len(mirror.traces)]
     assert len(mirror.traces) >= of * min(map(len, ours))
+
+
+def test_a_request_that_its_worker_was_cut_off_from_is_unsent() -> None:
+    mirror = Mirror(replace(EIGHT, injected=1))
+    changes = Changes(1, 2)
+    for rows in changes.chunks([RequestTrace(0, 5.1, 4, 8), RequestTrace(1, 5.3, 4, 8)]):
+        mirror.take(rows)
+    closed = mirror.close(5.0, 6.0)
+    assert [trace.index for trace in closed] == [0, 1, 2, 3]
+    assert closed[0] == RequestTrace(0, 5.0, 4, 8, injected=True, t_end_s=6.0)
+    assert closed[2] == RequestTrace(2, 5.2, 4, 8, t_end_s=6.0)
+    assert mirror.traces == []
 
 
 def test_rows_come_in_small_lots() -> None:
