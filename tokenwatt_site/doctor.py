@@ -26,7 +26,13 @@ Look at slo, workload and sweep first; every key is explained in docs/spec.md.""
 
 
 def new_spec(
-    *, endpoint: str, model: str, api: str, api_key_env: str | None, name: str
+    *,
+    endpoint: str,
+    model: str,
+    api: str,
+    api_key_env: str | None,
+    name: str,
+    ca_file: str | None = None,
 ) -> tuple[str, list[str]]:
     """Ask the server, the accelerators and the meters; return a spec file and what was found.
 
@@ -36,6 +42,7 @@ def new_spec(
         api: the dialect: completions, chat or responses.
         api_key_env: name of the environment variable with the key.
         name: the spec's name; empty makes one.
+        ca_file: PEM file of the authorities to trust; None means the system's.
 
     Raises:
         ServerError: the server can't be measured.
@@ -44,7 +51,13 @@ def new_spec(
     values: dict[str, Any] = {
         "name": name or "new",
         "hardware": {"adapter": "none"},
-        "engine": {"endpoint": endpoint, "api": api, "model": model, "api_key_env": api_key_env},
+        "engine": {
+            "endpoint": endpoint,
+            "api": api,
+            "model": model,
+            "api_key_env": api_key_env,
+            "ca_file": ca_file,
+        },
         "model": {"name": model or "model"},
     }
     if endpoint == SIMULATOR:
@@ -84,6 +97,7 @@ def _of_server(values: dict[str, Any]) -> ServerFacts:
         "model": facts.model,
         "ignore_eos": facts.ignore_eos_ok,
         "api_key_env": engine["api_key_env"],
+        **({"ca_file": engine["ca_file"]} if engine["ca_file"] else {}),
     }
     values["model"] = {
         "name": facts.model.rsplit("/", 1)[-1],

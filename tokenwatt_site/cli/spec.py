@@ -35,6 +35,9 @@ Examples:
     help="The API dialect; ids can be sent to completions only.",
 )
 @click.option("--api-key-env", help="Name of the environment variable that holds the API key.")
+@click.option(
+    "--ca-file", help="PEM file of the authority that signed the server's certificate, if unknown."
+)
 @click.option("--name", default="", help="The spec's name. Default: made from model and engine.")
 @click.option("--out", type=click.Path(path_type=Path), help="The file. Default: standard output.")
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
