@@ -38,24 +38,28 @@ def met(windows: Sequence[Measured]) -> bool:
 
 
 def shown_by_counts(windows: Sequence[Measured], limits: Limits) -> bool:
-    """Tell whether the counts alone prove that either miss share is at most 1 %.
+    """Tell whether the counts alone prove that both miss shares are at most 1 %.
 
-    The upper end of the 95 % interval of the share, from blocks of 30 s, and 3·φ/N must both be at
+    The upper end of the 95 % interval of a share, from blocks of 30 s, and 3·φ/N must both be at
     most that; φ = max(1, variance over mean of the blocks' miss counts). Fewer than 10 blocks, or
-    no block with a miss, prove nothing.
+    no block with a miss of either kind, prove nothing.
     """
-    return all(_shown(windows, limits, kind) for kind in (TTFT, TPOT))
+    kinds = [
+        [block for measured in windows for block in _blocks(measured, limits, kind)]
+        for kind in (TTFT, TPOT)
+    ]
+    missed_any = any(count for blocks in kinds for count, _ in blocks)
+    return missed_any and all(map(_shown, kinds))
 
 
-def _shown(windows: Sequence[Measured], limits: Limits, kind: int) -> bool:
-    blocks = [block for measured in windows for block in _blocks(measured, limits, kind)]
-    counts = [missed for missed, _ in blocks]
-    if len(blocks) < _LEAST_BLOCKS or not any(counts):
+def _shown(blocks: Sequence[tuple[int, int]]) -> bool:
+    if len(blocks) < _LEAST_BLOCKS:
         return False
-    mean, half = mean_interval([missed / n for missed, n in blocks])
+    mean, half = mean_interval([count / n for count, n in blocks])
+    counts = [count for count, _ in blocks]
     average = sum(counts) / len(counts)
     variance = math.fsum((c - average) ** 2 for c in counts) / (len(counts) - 1)
-    dispersion = max(1.0, variance / average)
+    dispersion = max(1.0, variance / average) if average else 1.0
     n = sum(n for _, n in blocks)
     return mean + (half or 0.0) <= MISS_SHARE and 3 * dispersion <= MISS_SHARE * n
 

@@ -22,6 +22,9 @@ _STEPS = 8
 _CLOSE = 1e-3
 _SENSITIVITY = 1.5
 """First guess of d ln(score)/d ln(kappa)."""
+_SENSITIVITY_LEAST = 0.1
+_CLOSE_GAP = 0.02
+"""Where a score jumps with the speed, so that no step is small, a gap this small is at rest too."""
 _REACH = math.log(2)
 
 
@@ -134,20 +137,21 @@ class Speed:
 
 def speed(mirror: Mirror, params: TwinParams, replays: Sequence[Replay], kind: int) -> Speed:
     """Return the factor at which a twin's scores are as high as those seen: by secants."""
-    log_kappa, last = 0.0, None
+    log_kappa, last, best = 0.0, None, (math.inf, 0.0)
     for _ in range(_STEPS):
         gap = mirror.gap(params.scaled(math.exp(log_kappa)), replays, kind)
         if gap is None:
             break
+        best = min(best, (abs(gap), log_kappa))
         rise = _SENSITIVITY
         if last is not None and last[0] != log_kappa:
-            rise = max((last[1] - gap) / (log_kappa - last[0]), 0.1)
+            rise = max((last[1] - gap) / (log_kappa - last[0]), _SENSITIVITY_LEAST)
         step = max(-_REACH, min(_REACH, gap / rise))
         last = (log_kappa, gap)
         log_kappa += step
         if abs(step) < _CLOSE:
             return Speed(math.exp(log_kappa), settled=True)
-    return Speed(math.exp(log_kappa), settled=False)
+    return Speed(math.exp(best[1]), settled=best[0] < _CLOSE_GAP)
 
 
 @dataclass(frozen=True, slots=True)

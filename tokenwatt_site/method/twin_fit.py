@@ -25,9 +25,10 @@ _WAITED_S = 0.4
 _LEAST_WAIT_S = 2.0
 """A request that waits longer than the first may wait for a place; if such waiting lasts as long as
 the second in all, the number of sequences then is looked at."""
-_LOW, _MIDDLE, _HIGH = 0.15, 0.5, 0.95
+_LOW, _HIGH = 0.15, 0.95
 _STILL = 1.06
-"""It stands still if its high quantile is at most this times its low one."""
+"""It stands still if its high quantile is at most this times its low one, and one more: a place
+is empty while the next request's prompt is prefilled."""
 
 
 def fit(windows: Sequence[Measured], budget_tokens: int, replicas: int = 1) -> TwinParams | None:
@@ -169,8 +170,8 @@ def _places(windows: Iterable[Measured]) -> int:
     total_s = sum(length_s for _, length_s in held)
     if total_s < _LEAST_WAIT_S:
         return UNLIMITED
-    low, middle, high = (_weighted(held, q * total_s) for q in (_LOW, _MIDDLE, _HIGH))
-    return max(middle, 1) if high <= _STILL * low else UNLIMITED
+    low, high = (_weighted(held, q * total_s) for q in (_LOW, _HIGH))
+    return max(high, 1) if high <= _STILL * low + 1 else UNLIMITED
 
 
 def _while_waiting(measured: Measured) -> Iterator[tuple[int, float]]:
