@@ -28,7 +28,7 @@ LAG_S = 0.005
 """The 99th percentile of the dispatch lag from which on a rate isn't held."""
 UNTESTED_EVENTS_S = EVENTS_A_PROCESS_S / 3
 """Token events a second that any machine is taken to hold."""
-RATES = (5_000, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 80_000, 100_000, 150_000, 200_000)
+RATES = (5_000, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 80_000, 100_000, 150_000)
 _TOKENS = 64
 _RAMP_S = TTFT_S + _TOKENS * ITL_S
 _LEAD_S = 0.3

@@ -52,7 +52,7 @@ def test_the_limit_is_the_last_rate_that_was_held(finds: Callable[..., list[floa
     ]
     assert lines[2].endswith("not held")
     assert lines[3] == "this machine holds 5,000 token events a second"
-    assert asked == [200_000]
+    assert asked == [150_000]
 
 
 def test_a_stub_that_is_the_limit_is_said(finds: Callable[..., list[float]]) -> None:
