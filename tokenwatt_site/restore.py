@@ -6,7 +6,8 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -19,6 +20,10 @@ from tokenwatt_site.store import RunStore
 
 _POWER = re.compile(r"power(-\d+)?\.jsonl\.gz")
 _LONGEST_LINE = 64 * 1024 * 1024
+_BROKEN = (
+    *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
+    *(MemoryError, RecursionError),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +61,28 @@ def restored(found: Sequence[Found]) -> Rebuilt:
     """
     files = {PurePath(each.named.path).name: each for each in found}
     power = sorted(filter(_POWER.fullmatch, files), key=lambda name: (len(name), name))
+    rows = Rows(
+        events=_rows(files, "events.jsonl"),
+        schedule=_rows(files, "schedule.jsonl"),
+        requests=_rows(files, "requests.jsonl.gz"),
+        power=[_rows(files, name) for name in power],
+        server=_rows(files, "server.jsonl.gz"),
+        trace=_rows(files, "trace.jsonl.gz"),
+    )
+    with strangers_rows():
+        return rebuild(rows)
+
+
+@contextmanager
+def strangers_rows() -> Generator[None]:
+    """Turn whatever rows that aren't ours lead to into one message.
+
+    Raises:
+        DocumentError: instead of it.
+    """
     try:
-        return rebuild(
-            Rows(
-                events=_rows(files, "events.jsonl"),
-                schedule=_rows(files, "schedule.jsonl"),
-                requests=_rows(files, "requests.jsonl.gz"),
-                power=[_rows(files, name) for name in power],
-                server=_rows(files, "server.jsonl.gz"),
-                trace=_rows(files, "trace.jsonl.gz"),
-            )
-        )
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        yield
+    except _BROKEN as error:
         said = " ".join(str(error).split())[:200]
         raise DocumentError(
             f"the evidence can't be computed from: {type(error).__name__}: {said}",
@@ -118,8 +133,9 @@ def _find(document: Path, named: Evidence) -> Found:
         if not path.is_file():
             return Found(named, None)
         with path.open("rb") as file:
-            data = file.read(named.bytes)
-            return Found(named, data, path.stat().st_size - len(data))
+            size = path.stat().st_size
+            data = file.read(min(named.bytes, size))
+            return Found(named, data, size - len(data))
     except (OSError, ValueError) as error:
         raise DocumentError(
             f"{document}: evidence {named.path!r}: {getattr(error, 'strerror', None) or error}",

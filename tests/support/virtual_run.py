@@ -22,6 +22,7 @@ from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.prose import Origin
+from tokenwatt_site.method.replay import Trace
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.restore import take_up
 from tokenwatt_site.session import Session, Setup
@@ -137,6 +138,7 @@ class VirtualRun:
     connect: Callable[[], Connector] = lambda: MemoryConnector(Formula().server)
     wall: Callable[[], float] | None = None
     role: str = "baseline"
+    trace: Trace | None = None
     tell: Callable[[dict[str, Any]], None] = lambda _: None
 
     def session(self, store: RunStore) -> Session:
@@ -153,6 +155,7 @@ class VirtualRun:
             store=store,
             tell=self.tell,
             server={"model": FACTS.model},
+            trace=self.trace,
         )
         return Session(self.spec, setup)
 

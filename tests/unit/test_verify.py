@@ -15,12 +15,15 @@ from click.testing import CliRunner
 
 from tests.support.shared import shared_path
 from tests.support.virtual_loop import run_virtual
-from tests.support.virtual_run import VirtualRun
+from tests.support.virtual_run import VirtualRun, spec_of
 from tokenwatt_site.cli.report import report
 from tokenwatt_site.cli.verify import verify as command
 from tokenwatt_site.documents import jsonfile
 from tokenwatt_site.documents.doors import load_run
+from tokenwatt_site.documents.tracefile import TraceFile
 from tokenwatt_site.errors import DocumentError, FindingsError
+from tokenwatt_site.method.recorded import with_recorded_rate
+from tokenwatt_site.method.replay import trace_of
 from tokenwatt_site.method.rng import rng
 from tokenwatt_site.method.verify import Part, leaves
 from tokenwatt_site.method.verify import verify as hold
@@ -94,7 +97,7 @@ def test_one_digit_of_the_document_is_noticed(run: Path) -> None:
     """Digits at random places of the file: of numbers, of stamps, of texts, of hashes."""
     text, source = run.read_text(encoding="utf-8"), rng(1, "digits")
     places = [match.start() for match in re.finditer(r"\d", text)]
-    for at in source.sample(places, 16):
+    for at in source.sample(places, 10):
         digit = str((int(text[at]) + source.randrange(1, 10)) % 10)
         run.write_text(text[:at] + digit + text[at + 1 :], encoding="utf-8")
         try:
@@ -147,6 +150,11 @@ def forge(run: Path, name: str, edit: Callable[[list[dict[str, Any]]], None]) ->
     edit(rows)
     text = "".join(json.dumps(row) + "\n" for row in rows).encode()
     path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    forge_hash(run, name)
+
+
+def forge_hash(run: Path, name: str) -> None:
+    path = run.with_suffix("") / name
     document = jsonfile.load(run)
     for each in document["evidence"]:
         if each["path"].endswith(name):
@@ -205,11 +213,95 @@ def test_forged_evidence_with_a_right_hash_is_noticed(
     assert any(each.place.startswith(place) for each in result.mismatches)
 
 
-def test_lines_that_are_no_evidence_are_told(run: Path) -> None:
-    forge(run, "events.jsonl", lambda rows: rows[0].pop("spec"))
+def no_spec(rows: list[dict[str, Any]]) -> None:
+    del rows[0]["spec"]
+
+
+def endless(rows: list[dict[str, Any]]) -> None:
+    """A load that would take a year to draw."""
+    window = next(row for row in rows if row["event"] == "window")
+    window["rate_rps"] = 1e15
+
+
+def no_window(rows: list[dict[str, Any]]) -> None:
+    window = next(row for row in rows if row["event"] == "window")
+    window["window_s"] = -1
+
+
+def infinite(rows: list[dict[str, Any]]) -> None:
+    rows[0]["meters"][0]["hz"] = 0
+
+
+def played_twice(rows: list[dict[str, Any]]) -> None:
+    played = next(row for row in rows if row["event"] == "played")
+    rows.insert(rows.index(played), played)
+
+
+def no_begin(rows: list[dict[str, Any]]) -> None:
+    """As an older version wrote it."""
+    del rows[0]
+
+
+@pytest.mark.parametrize("edit", [no_spec, endless, no_window, infinite, played_twice, no_begin])
+def test_a_stranger_s_lines_are_told_and_never_break_it(
+    run: Path, edit: Callable[[list[dict[str, Any]]], None]
+) -> None:
+    forge(run, "events.jsonl", edit)
     result = verify(run)
     assert not result.holds()
-    assert "NOT_RECOMPUTABLE" in result.not_recomputed[0][1]
+    assert result.mismatches or "NOT_RECOMPUTABLE" in result.not_recomputed[0][1]
+
+
+@pytest.mark.parametrize(
+    "text", [b"[1]\n", b'{"event": NaN}\n', b"\xff\n", b"[" * 100_000 + b"\n", b'{"w":1}\n']
+)
+def test_a_file_that_holds_no_lines_of_ours_is_told(run: Path, text: bytes) -> None:
+    path = run.with_suffix("") / "schedule.jsonl"
+    path.write_bytes(text)
+    forge_hash(run, "schedule.jsonl")
+    result = verify(run)
+    assert not result.holds()
+
+
+def test_evidence_that_is_said_to_be_huge_takes_no_memory(run: Path) -> None:
+    document = jsonfile.load(run)
+    document["evidence"][0]["bytes"] = 10**18
+    run.write_text(jsonfile.dumps(document), encoding="utf-8")
+    assert {each.place for each in verify(run).mismatches} == {"/evidence/0/bytes"}
+
+
+def test_evidence_never_leads_out_of_the_document_s_folder(run: Path) -> None:
+    document = jsonfile.load(run)
+    document["evidence"][0]["path"] = "../../events.jsonl"
+    run.write_text(jsonfile.dumps(document), encoding="utf-8")
+    with pytest.raises(DocumentError, match="leads out of"):
+        verify(run)
+
+
+TRACE = b"".join(
+    b'{"timestamp":%d,"input_length":%d,"output_length":2,"hash_ids":[%d,%d]}\n'
+    % (15 * i, 600 + i % 7, i % 5, 1000 + i)
+    for i in range(120)
+)
+
+
+@pytest.mark.parametrize("timestamps", ["poisson", "rescaled", "kept"])
+def test_a_replayed_trace_is_verified_without_its_file(tmp_path: Path, timestamps: str) -> None:
+    workload = {"trace": "t.jsonl", "timestamps": timestamps, "seed": 1}
+    spec = spec_of(
+        workload=workload | {"input_tokens": None, "output_tokens": None},
+        sweep={"rates": None if timestamps == "kept" else [60]},
+        measurement={"repeats": 1},
+        slo={"ttft_p99_ms": 5000},
+    )
+    trace = trace_of(TraceFile(Path("t.jsonl"), TRACE))
+    spec = with_recorded_rate(spec, trace)
+    out = tmp_path / "run.json"
+    session = run_virtual(VirtualRun(out, spec, trace=trace).measure())
+    assert session.done is not None
+    result = verify(out)
+    assert result.mismatches == []
+    assert result.holds()
 
 
 def test_the_command_prints_pointer_published_and_recomputed(run: Path) -> None:

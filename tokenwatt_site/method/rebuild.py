@@ -14,7 +14,7 @@ from tokenwatt_site.errors import DocumentError
 from tokenwatt_site.method.account import Beside, account
 from tokenwatt_site.method.adaptive_facts import SearchFacts
 from tokenwatt_site.method.assemble import Closing, assemble
-from tokenwatt_site.method.draw import draw, schedule_row
+from tokenwatt_site.method.draw import draw, horizon_s, schedule_row
 from tokenwatt_site.method.events import Begin, begin_of, load_of, probe_of, probe_row
 from tokenwatt_site.method.figures import MeasuredWindow
 from tokenwatt_site.method.probe import Done, Measured, Probe
@@ -23,6 +23,8 @@ from tokenwatt_site.method.schedule import Schedule
 from tokenwatt_site.method.search import Search, search_of
 
 Row = dict[str, Any]
+MOST_REQUESTS = 10_000_000
+"""Of one window: evidence may be a stranger's, and loads are drawn before they are compared."""
 
 
 @dataclass(slots=True)
@@ -141,6 +143,11 @@ class _Walk:
         step = self._asked()
         said = {key: value for key, value in event.items() if key not in ("event", "at")}
         self._same(f"events.jsonl, window {probe.index}", said, _shown(step))
+        if not 0 <= probe.rate_rps * horizon_s(spec, probe, trace) + probe.inject < MOST_REQUESTS:
+            raise DocumentError(
+                f"window {probe.index}: a load of more requests than anybody sends",
+                "no evidence of a measurement asks for that",
+            )
         schedule = draw(spec, probe, trace)
         line, drawn = next(self._schedule, None), schedule_row(spec, probe, schedule, trace)
         self._same(f"schedule.jsonl, window {probe.index}", line, drawn)

@@ -141,7 +141,7 @@ def _evidence(source: Path, run: Run, place: str) -> Iterator[tuple[_Copy, Evide
 def _head(file: Path, size_bytes: int) -> bytes:
     """Return the part of a file that its document names; a killed run leaves a tail behind it."""
     with file.open("rb") as opened:
-        return opened.read(size_bytes)
+        return opened.read(min(size_bytes, file.stat().st_size))
 
 
 def _write(out: Path, run: Run, copies: list[_Copy]) -> None:
