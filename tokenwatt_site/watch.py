@@ -69,7 +69,7 @@ class Watch:
         self._open: list[RequestTrace] | None = None
         self._allowed = 0.0
         self._shown_s = 0.0
-        self._seen = 0
+        self._seen = self._cohort = 0
         self._flying: list[RequestTrace] = []
         self._ended: deque[RequestTrace] = deque(maxlen=RECENT)
 
@@ -96,8 +96,9 @@ class Watch:
 
     def _decided(self, traces: list[RequestTrace], now_s: float) -> bool:
         if self._open is None:
-            self._open = [t for t in traces if self._window.holds(t)]
-            self._allowed = open_share(self._spec) * len(self._open)
+            self._gather(traces)
+            self._open = list(filter(self._window.holds, self._flying))
+            self._allowed = open_share(self._spec) * self._cohort
         self._open = still_open(
             self._open, self._window, self._spec.slo, now_s, ignore_eos=self._ignore_eos
         )
@@ -132,14 +133,20 @@ class Watch:
                 "check model.vocab_size; a server that changes prompts can't be measured so",
             )
 
+    def _gather(self, traces: list[RequestTrace]) -> None:
+        """Go through what was in flight and what is new: looking at all would hold up the loop."""
+        new = traces[self._seen :]
+        self._seen = len(traces)
+        self._cohort += sum(map(self._window.holds, new))
+        self._flying += new
+        self._ended.extend(t for t in self._flying if t.outcome != "running")
+        self._flying = [t for t in self._flying if t.outcome == "running"]
+
     def _show(self, traces: list[RequestTrace], now_s: float) -> None:
         if now_s - self._shown_s < SHOW_S:
             return
         self._shown_s = now_s
-        self._flying += traces[self._seen :]
-        self._seen = len(traces)
-        self._ended.extend(t for t in self._flying if t.outcome != "running")
-        self._flying = [t for t in self._flying if t.outcome == "running"]
+        self._gather(traces)
         self._tell(
             {
                 "event": "tick",
