@@ -139,7 +139,8 @@ class Watch:
         self._seen = len(traces)
         self._cohort += sum(map(self._window.holds, new))
         self._flying += new
-        self._ended.extend(t for t in self._flying if t.outcome != "running")
+        # those of the stationary start all came at once, and are in no percentile
+        self._ended.extend(t for t in self._flying if t.outcome != "running" and not t.injected)
         self._flying = [t for t in self._flying if t.outcome == "running"]
 
     def _show(self, traces: list[RequestTrace], now_s: float) -> None:

@@ -144,6 +144,14 @@ def test_a_tick_shows_where_the_window_stands() -> None:
     assert told[0]["watts"] is None
 
 
+def test_a_tick_leaves_the_stationary_start_out_of_its_percentiles() -> None:
+    told: list[dict[str, Any]] = []
+    injected = steady(0.0, ttft_s=9.0)
+    injected.injected = True
+    watch(told)([injected, *cohort(3)], 11.0)
+    assert told[0]["ttft_p99_ms"] == pytest.approx(200)
+
+
 def test_a_look_at_a_long_window_touches_only_what_is_new() -> None:
     """Each look holds up the loop that stamps the tokens: it must not grow with the window."""
     watching = watch()
