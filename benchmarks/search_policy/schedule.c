@@ -104,6 +104,8 @@ static int64_t draw_length(Twister *r, const Lengths *l) {
 
 /* Python's round(x, 6): the nearest decimal, then the nearest double to that. */
 static double micro(double x) {
+    double scaled = x * 1e6, whole = rint(scaled);
+    if (fabs(fabs(scaled - whole) - 0.5) > 1e-3) return whole / 1e6; /* no tie in sight */
     char text[64];
     snprintf(text, sizeof text, "%.6f", x);
     return strtod(text, NULL);
