@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,11 @@ from tokenwatt_site.documents.doors import load_run
 from tokenwatt_site.documents.run import Run
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method.adaptive_facts import SearchFacts
+from tokenwatt_site.method.adaptive_setting import Setting
 from tokenwatt_site.method.probe import Cut, Done, Measured, Probe
+from tokenwatt_site.restore import take_up
 from tokenwatt_site.session import Session
+from tokenwatt_site.verify import verify
 
 # Slow steps: few tokens and thousands of requests; the boundary is near 10.5 requests/s.
 ENGINE = {"noise_sd": 0.02, "fixed_s": 0.03, "sequence_s": 0.004}
@@ -44,6 +47,14 @@ async def measured(out: Path) -> Session:
     session = session_of(Spec.model_validate(SPEC), out, ENGINE)
     await session.run()
     return session
+
+
+@pytest.fixture(scope="module", autouse=True)
+def short_stream() -> Iterator[None]:
+    """The twin's long run is of 4,000 requests instead of 40,000: coarser, a tenth of the CPU."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(Setting.__init__.__kwdefaults__, "stream_requests", 4000)
+        yield
 
 
 @pytest.fixture(scope="module")
@@ -180,3 +191,35 @@ def test_a_search_that_thinks_for_long_is_talked_of(tmp_path: Path) -> None:
 
     run_virtual(slow())
     assert [each["text"] for each in told if each["event"] == "note"] == ["fitting the twin…"]
+
+
+def test_a_search_that_was_interrupted_goes_on_where_it_stood(tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    spec = Spec.model_validate(SPEC)
+
+    async def interrupted() -> Session:
+        session = session_of(spec, out, ENGINE)
+        task = asyncio.create_task(session.run())
+        await asyncio.sleep(100)  # virtual seconds: two rungs are done, the knee isn't
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        session.setup.store.close()
+        return session
+
+    async def resumed() -> Session:
+        store, rebuilt = take_up(out)
+        assert rebuilt.history == before.history
+        session = session_of(spec, out, ENGINE, store=store)
+        session.go_on(rebuilt)
+        await session.run()
+        store.close()
+        return session
+
+    before = run_virtual(interrupted())
+    assert len(before.history) == 2
+    after = run_virtual(resumed())
+    assert after.history[:2] == before.history
+    assert after.done is not None
+    assert after.done.word == "met"
+    found = verify(out)
+    assert found.holds(), found.mismatches

@@ -27,6 +27,7 @@ def session_of(
     out: Path,
     overrides: dict[str, Any],
     tell: Callable[[dict[str, Any]], None] = lambda _: None,
+    store: RunStore | None = None,
 ) -> Session:
     """Return a session that measures the engine of the demo profile with these overrides."""
     loop = asyncio.get_running_loop()
@@ -47,7 +48,7 @@ def session_of(
         connect=MemoryConnector(app.connection),
         wall=loop.time,
         samplers=[],
-        store=RunStore(out),
+        store=store or RunStore(out),
         tell=tell,
     )
     return Session(spec, setup)

@@ -28,11 +28,24 @@ def search_block(
         facts: what an adaptive search knows beside its answer.
     """
     block: dict[str, Any] = {"strategy": spec.sweep.strategy or "ladder", "probes": len(windows)}
-    if done is not None and done.lo_rps is not None:
-        block["lo_rps"] = done.lo_rps
-    if done is not None and done.hi_rps is not None and math.isfinite(done.hi_rps):
-        block["hi_rps"] = done.hi_rps
+    low, high = _ends(done) if done is not None else (None, None)
+    if low is not None:
+        block["lo_rps"] = low
+    if high is not None:
+        block["hi_rps"] = high
     return block if facts is None else block | _adaptive(spec, facts)
+
+
+def _ends(done: Done) -> tuple[float | None, float | None]:
+    """Return the highest rate that passed and the lowest that failed.
+
+    One window of the rate that was found may have failed where all of them together passed.
+    """
+    low, high, rate = done.lo_rps, done.hi_rps, done.rate_rps
+    if rate is not None:
+        low = max(rate, low or 0.0)
+        high = high if high is not None and high > rate else None
+    return low, high if high is None or math.isfinite(high) else None
 
 
 def _adaptive(spec: Spec, facts: SearchFacts) -> dict[str, Any]:
