@@ -28,6 +28,7 @@ _TURN_S = 0.002  # for which the loop handles nothing else while requests are ov
 _TICK_S = 0.02
 _TICKS_A_STOP = 5
 _NEVER = 2**30
+_MISREAD = "a token event was not what its shape says; what came after it was parsed in full"
 
 
 @dataclass(slots=True)
@@ -130,7 +131,7 @@ class _Player:
         """Cut off what is in flight."""
         self.played.t_end_s = now_s = self._clock.now()
         if self._trust.wrong:
-            self.played.messages["misread"] = "a token event was not what its shape said"
+            self.played.messages["misread"] = _MISREAD
         for stream in self._flying:
             stream.cancel(now_s)
         await self._pool.close()

@@ -15,6 +15,7 @@ from tests.support.virtual_loop import MemoryConnector, VirtualClock, run_virtua
 from tokenwatt_site.load import player
 from tokenwatt_site.load.connector import Connector
 from tokenwatt_site.load.player import Played, play
+from tokenwatt_site.load.shape import Shape
 from tokenwatt_site.load.stream import Stream
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.method.schedule import Schedule, poisson_schedule
@@ -271,6 +272,14 @@ def test_what_is_written_ahead_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
     load.run()
     assert 5 < seen[0] < 20
     assert seen[20] == 101  # always the next one
+
+
+def test_a_shape_that_misleads_is_found_by_the_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were every read taken for a token, the chunk that ends an answer would be one of them."""
+    monkeypatch.setattr(Shape, "fits", lambda *_: True)
+    played = Load(script=lambda *_: answer(65)).run()
+    assert set(played.messages) == {"misread", "long"}
+    assert len(played.traces[0].events_s) == 65
 
 
 def test_the_collector_of_garbage_is_as_it_was() -> None:
