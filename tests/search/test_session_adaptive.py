@@ -223,3 +223,29 @@ def test_a_search_that_was_interrupted_goes_on_where_it_stood(tmp_path: Path) ->
     assert after.done.word == "met"
     found = verify(out)
     assert found.holds(), found.mismatches
+
+
+def test_ctrl_c_while_the_search_thinks_saves_a_draft(tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+
+    async def interrupted() -> None:
+        session = session_of(Spec.model_validate(SPEC), out, ENGINE)
+
+        async def think(call: Any) -> Any:
+            if session.history:
+                await asyncio.sleep(3600)
+            return call()
+
+        session.search = Scripted(RUNG, RUNG)
+        session.setup.think = think
+        task = asyncio.create_task(session.run())
+        await asyncio.sleep(60)
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        run_virtual(interrupted())
+    run, _ = load_run(out)
+    assert run.verdict is not None
+    assert (run.verdict.word, run.verdict.code) == ("undecided", "INTERRUPTED")
+    assert len(run.configs[0].sweep or []) == 1

@@ -1,5 +1,6 @@
 """What an adaptive search may cost."""
 
+from tokenwatt_site.documents.spec import SpecSweep
 from tokenwatt_site.method.adaptive_confirm import FALLBACK_CONFIRMS, FALLBACK_S, FALLBACKS_MAX
 from tokenwatt_site.method.adaptive_setting import Setting
 from tokenwatt_site.method.adaptive_walk import (
@@ -40,10 +41,13 @@ def bounds(setting: Setting, tail_s: float = 0.0) -> Bounds:
         + full * full_s
         + long * max(long_s, full_s)
     )
-    cap = setting.sweep.max_minutes
     return Bounds(
         windows_min=2 + knobs.confirms,
         windows_max=RUNGS_MAX + KNEES_MAX + full + long,
         minutes_best=least_s / 60,
-        minutes_worst=most_s / 60 if cap is None else min(most_s / 60, cap),
+        minutes_worst=_capped(most_s / 60, setting.sweep),
     )
+
+
+def _capped(minutes: float, sweep: SpecSweep) -> float:
+    return minutes if sweep.max_minutes is None else min(minutes, sweep.max_minutes)
