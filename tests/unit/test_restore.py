@@ -1,5 +1,6 @@
 """What a run that is gone on with must find as it was, and what is refused by name."""
 
+import asyncio
 import json
 import shutil
 from dataclasses import replace
@@ -13,12 +14,14 @@ from tests.support.virtual_loop import run_virtual
 from tests.support.virtual_run import VirtualRun, spec_of
 from tokenwatt_site import measure
 from tokenwatt_site.cli.measure import measure as command
+from tokenwatt_site.documents.doors import load_run
 from tokenwatt_site.documents.run import Hardware
 from tokenwatt_site.documents.specfile import commented
 from tokenwatt_site.errors import DocumentError, TokenwattError, UsageError
 from tokenwatt_site.method.identity import same_set_up
 from tokenwatt_site.restore import take_up
 from tokenwatt_site.store import RunStore
+from tokenwatt_site.verify import verify
 
 SPEC = spec_of(sweep={"rates": [60]}, measurement={"repeats": 1})
 
@@ -71,6 +74,33 @@ def test_what_lies_behind_the_named_evidence_is_cut_off_when_the_run_begins(run:
     assert requests.read_bytes() == whole
     assert not more.exists()
     store.close()
+
+
+def test_a_run_that_was_interrupted_goes_on_and_says_so(tmp_path: Path) -> None:
+    out = tmp_path / "run.json"
+    spec = spec_of(sweep={"rates": [60]}, measurement={"repeats": 2})
+
+    async def interrupted() -> None:
+        task = asyncio.create_task(VirtualRun(out, spec).measure())
+        await asyncio.sleep(7)  # virtual seconds: in the second window
+        task.cancel()
+        await task
+
+    with pytest.raises(asyncio.CancelledError):
+        run_virtual(interrupted())
+    draft, _ = load_run(out)
+    assert draft.verdict is not None
+    assert (draft.verdict.word, draft.verdict.code) == ("undecided", "INTERRUPTED")
+    assert [window.index for window in draft.configs[0].windows or ()] == [0]
+    assert draft.resumed is None
+    run_virtual(VirtualRun(out, spec).measure())
+    whole, _ = load_run(out)
+    assert [window.index for window in whole.configs[0].windows or ()] == [0, 1]
+    assert whole.verdict is not None
+    assert (whole.verdict.word, whole.verdict.code) == ("met", None)
+    assert whole.resumed is not None
+    assert len(whole.resumed) == 1
+    assert verify(out).mismatches == []
 
 
 def test_evidence_that_was_changed_is_not_gone_on_with(run: Path) -> None:

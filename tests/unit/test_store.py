@@ -1,5 +1,7 @@
 """The files of a run: claimed, appended, replaced whole."""
 
+import errno
+import fcntl
 import gzip
 import hashlib
 import json
@@ -132,3 +134,14 @@ def test_a_failed_replace_is_one_message(tmp_path: Path) -> None:
     (tmp_path / "folder" / "x").write_text("")
     with pytest.raises(TokenwattError, match="folder"):
         replace(tmp_path / "folder", b"data")
+
+
+def test_a_file_system_without_locks_takes_a_run_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unsupported(*_: int) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", unsupported)
+    begun(tmp_path / "a.json").append("requests.jsonl.gz", [{"i": 0}])
+    assert (tmp_path / "a" / "requests.jsonl.gz").exists()

@@ -27,7 +27,7 @@ from tokenwatt_site.method.replay import trace_of
 from tokenwatt_site.method.rng import rng
 from tokenwatt_site.method.verify import Part, leaves
 from tokenwatt_site.method.verify import verify as hold
-from tokenwatt_site.restore import find, restored
+from tokenwatt_site.restore import find, restored, take_up
 from tokenwatt_site.verify import verify
 
 FILES = ("events.jsonl", "schedule.jsonl", "requests.jsonl.gz", "power.jsonl.gz")
@@ -252,6 +252,50 @@ def test_a_stranger_s_lines_are_told_and_never_break_it(
     assert result.mismatches or "NOT_RECOMPUTABLE" in result.not_recomputed[0][1]
 
 
+def hot(rows: list[dict[str, Any]]) -> None:
+    """Readings whose sum is no number any more."""
+    for row in rows:
+        row["power_w"] = 1.5e308
+        row.pop("limit_w")
+
+
+def test_figures_that_no_document_can_hold_are_told(run: Path) -> None:
+    forge(run, "power.jsonl.gz", hot)
+    result = verify(run)
+    assert not result.holds()
+    assert result.not_recomputed[0][1].startswith(
+        "NOT_RECOMPUTABLE: the evidence can't be computed"
+    )
+
+
+def test_forged_evidence_is_not_gone_on_with(run: Path) -> None:
+    forge(run, "requests.jsonl.gz", shorter)
+    with pytest.raises(DocumentError, match="window 0 doesn't follow from what was asked") as told:
+        take_up(run)
+    assert f"tokenwatt-site verify {run}" in told.value.hint
+
+
+def test_another_version_s_document_is_held_to_what_it_says(run: Path) -> None:
+    """What only a later version publishes is no fault of it; what it published must hold."""
+
+    def older(rows: list[dict[str, Any]]) -> None:
+        rows[0]["tool"] = "0.0.1"
+
+    forge(run, "events.jsonl", older)
+    assert [each.place for each in verify(run).mismatches] == ["/tool/version"]
+    document = jsonfile.load(run)
+    document["tool"]["version"] = "0.0.1"
+    for place in (*document["configs"][0]["windows"], *document["configs"][0]["sweep"]):
+        del place["tpot_p50_ms"]
+    run.write_text(jsonfile.dumps(document), encoding="utf-8")
+    result = verify(run)
+    assert result.mismatches == []
+    assert "measured by version 0.0.1 (method 1), recomputed by" in result.notes[0]
+    document["configs"][0]["energy"]["joules"] += 1
+    run.write_text(jsonfile.dumps(document), encoding="utf-8")
+    assert [each.place for each in verify(run).mismatches] == ["/configs/0/energy/joules"]
+
+
 @pytest.mark.parametrize(
     "text", [b"[1]\n", b'{"event": NaN}\n', b"\xff\n", b"[" * 100_000 + b"\n", b'{"w":1}\n']
 )
@@ -333,6 +377,7 @@ def test_a_document_without_evidence_can_not_be_recomputed() -> None:
     done = CliRunner().invoke(command, [str(path)])
     assert isinstance(done.exception, FindingsError)
     assert "nothing could be recomputed" in done.output
+    assert "not recomputed: /configs/0: NOT_RECOMPUTABLE: it names no evidence" in done.output
 
 
 def joined(measured: Path, folder: Path) -> Path:

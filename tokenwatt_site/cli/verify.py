@@ -57,7 +57,10 @@ def _lines(file: Path, result: "Verification") -> list[str]:
         for found in result.mismatches
     ]
     lines += [f"note: {note}" for note in result.notes]
-    lines += [f"not recomputed: {place or '/'}: {why}" for place, why in result.not_recomputed]
+    reasons: dict[str, list[str]] = {}
+    for place, why in result.not_recomputed:
+        reasons.setdefault(why, []).append(place or "/")
+    lines += [f"not recomputed: {', '.join(at)}: {why}" for why, at in reasons.items()]
     if not result.values:
         return [*lines, f"{file}: nothing could be recomputed"]
     bad = len(result.mismatches)
