@@ -19,6 +19,7 @@ from tokenwatt_site.method.ladder import MIN_CONFIRM_REQUESTS
 from tokenwatt_site.method.probe import Cut, Done, Measured, Probe, Word
 from tokenwatt_site.method.twin_scores import Limits
 from tokenwatt_site.method.window import window_length_s
+from tokenwatt_site.units import plural
 
 FALLBACK_STEP, FALLBACK_S, FALLBACK_CONFIRMS, FALLBACKS_MAX = 0.95, 300.0, 3, 8
 STEP_DOWN = 0.985
@@ -149,8 +150,8 @@ class Confirm:
     def _words(self, rate: float) -> str:
         n, count = len(self._pool), misses(self._pool)
         return (
-            f"{count:,} of {requests(self._pool):,} requests missed a limit in {n} full"
-            f" windows at {rate_words(rate)}"
+            f"{count:,} of {requests(self._pool):,} requests missed a limit in"
+            f" {plural(n, 'full window')} at {rate_words(rate)}"
         )
 
     def _by_counts(self, clean_rps: float) -> Answer:
