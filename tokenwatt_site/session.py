@@ -6,6 +6,7 @@ runs in virtual time too.
 
 import asyncio
 import datetime as dt
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -191,7 +192,7 @@ class Session:
             self.setup.connect,
             workers,
         ) as playing:
-            played, load = await self._play(probe, playing)
+            played, load = await self._play(probe, schedule, playing)
         load = replace(load, workers=workers, held_events_s=held_events_s)
         if schedule.shared is not None:
             schedule.shared.mark(played.traces)
@@ -219,7 +220,9 @@ class Session:
                 self._event("selftest", **step.row())
         return stamina.held_events_s
 
-    async def _play(self, probe: Probe, playing: Playing) -> tuple[Played, Load]:
+    async def _play(
+        self, probe: Probe, schedule: Schedule, playing: Playing
+    ) -> tuple[Played, Load]:
         """Play one window from half a second on, and pause."""
         started, wall_s = self.stamp(), self.setup.wall()
         begin_s = self.setup.clock.now()
@@ -233,6 +236,7 @@ class Session:
             exact_prompts=not self.setup.target.text_prompts,
             ignore_eos=self.setup.target.asked.ignore_eos,
             cut=probe.cut,
+            due=bisect_left(schedule.arrival_s, probe.warmup_s + probe.window_s),
         )
         played = await playing(watch, t0_s)
         if not watch.aborted:

@@ -53,7 +53,9 @@ class Watch:
         exact_prompts: bool,
         ignore_eos: bool,
         cut: Cut | None = None,
+        due: int = 0,
     ) -> None:
+        """Take what is asked for, and how many requests are due before the window's end."""
         self.aborted = False
         """The window was given up by its cut."""
         self._spec = spec
@@ -63,6 +65,7 @@ class Watch:
         self._exact = exact_prompts
         self._verify = exact_prompts or window.index == 0
         self._ignore_eos = ignore_eos
+        self._due = due
         self._cut = cut
         self._cut_s = window.w0_s + CUT_EVERY_S
         self._misses = Misses(window, spec.slo, ignore_eos=ignore_eos)
@@ -95,6 +98,10 @@ class Watch:
         return self._cut.hit(*self._misses.look(traces, now_s))
 
     def _decided(self, traces: list[RequestTrace], now_s: float) -> bool:
+        late_s = now_s - self._window.w1_s
+        timeout_s = self._spec.measurement.request_timeout_s
+        if len(traces) < self._due and late_s < timeout_s:
+            return False  # a client that is late must not lose what it was late with
         if self._open is None:
             self._gather(traces)
             self._open = list(filter(self._window.holds, self._flying))
@@ -102,12 +109,11 @@ class Watch:
         self._open = still_open(
             self._open, self._window, self._spec.slo, now_s, ignore_eos=self._ignore_eos
         )
-        late_s = now_s - self._window.w1_s
         tail_s = self._window.tail_s
         if tail_s is not None:
             return late_s >= tail_s or not self._open
         allowed = self._allowed if late_s >= PATIENCE_S else 0
-        return len(self._open) <= allowed or late_s >= self._spec.measurement.request_timeout_s
+        return len(self._open) <= allowed or late_s >= timeout_s
 
     def _check_prompts(self, traces: list[RequestTrace]) -> None:
         """Compare the first answers' counted prompts with what was asked."""

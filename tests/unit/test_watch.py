@@ -44,6 +44,17 @@ def cohort(open_ones: int) -> list[RequestTrace]:
     return [steady(2 + i / 20) for i in range(200 - open_ones)] + running
 
 
+def test_a_window_does_not_end_before_its_last_request_has_left() -> None:
+    """A client that was held up at the end of a window still has to send what was due in it."""
+    traces = cohort(0)
+    looks = [(traces[:199], 12.05), (traces[:199], 71.9), (traces, 71.95), (traces[:199], 72.0)]
+    for sent, now_s in looks:
+        look = Watch(
+            SPEC, WINDOW, lambda _: None, [], exact_prompts=False, ignore_eos=True, due=200
+        )
+        assert look(sent, now_s) is (now_s > 71.9)
+
+
 @pytest.mark.parametrize(
     "now_s,open_ones,ends",
     [
