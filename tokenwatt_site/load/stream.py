@@ -104,7 +104,7 @@ class Stream:
             tokens = self._read(name, payload, self._facts)
             if tokens is not None:
                 self._token(tokens, now_s)
-            if tokens == -1 and len(events) == 1:
+            if tokens == -1 and len(events) == 1 and not self._facts.finish:
                 self._learn(data, payload)
 
     def end(self, ending: Ending, now_s: float, message: str = "") -> None:
@@ -180,5 +180,6 @@ class Stream:
             note_document(self._sse.stray, self._facts)
 
     def _refused(self) -> str:
-        text = (self._refusal or b"").decode("utf-8", "replace")
-        return error_message(parsed(text))
+        if not self._refusal:
+            return ""
+        return error_message(parsed(self._refusal.decode("utf-8", "replace")))

@@ -102,6 +102,9 @@ def coalesced(n: int, events_s: Sequence[float], event_tokens: Sequence[int] | N
     """
     if n < 2:  # noqa: PLR2004 - one token is no stream
         return False
+    repeated = len(events_s) - len(set(events_s))
+    if event_tokens is None and 2 * (repeated + 1) <= len(events_s):
+        return False  # at once for the usual stream: none of its runs can be that long
     weights = [1] * len(events_s) if event_tokens is None else event_tokens
     most, run, last_s = 0, 0, None
     for t_s, weight in zip(events_s, weights, strict=True):
