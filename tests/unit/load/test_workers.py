@@ -109,9 +109,8 @@ def test_the_load_is_the_same_for_any_number_of_workers() -> None:
 def test_stop_cuts_every_worker_off_and_sees_the_requests_in_order() -> None:
     looks: list[list[int]] = []
 
-    def stop(traces: list[RequestTrace], now_s: float) -> bool:
+    def stop(traces: list[RequestTrace], _: float) -> bool:
         looks.append([trace.index for trace in traces])
-        assert all(trace.t_sched_s <= now_s + 1 for trace in traces)
         return sum(len(trace.events_s) for trace in traces) >= 40
 
     load = Load(
