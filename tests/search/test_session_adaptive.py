@@ -1,6 +1,7 @@
 """The adaptive search end to end in virtual time: client, HTTP, SSE, embedded engine, document."""
 
 import asyncio
+import gzip
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method.adaptive_facts import SearchFacts
 from tokenwatt_site.method.adaptive_setting import Setting
 from tokenwatt_site.method.probe import Cut, Done, Measured, Probe
+from tokenwatt_site.method.rebuild import Rows, rebuild
 from tokenwatt_site.restore import take_up
 from tokenwatt_site.session import Session
 from tokenwatt_site.verify import verify
@@ -104,6 +106,20 @@ def test_every_window_starts_stationary_and_is_told_whole(
         json.loads(line) for line in (out.parent / "run/schedule.jsonl").read_text().splitlines()
     ]
     assert [row["w"] for row in rows] == list(range(len(session.history)))
+
+
+def test_a_row_that_hides_its_injection_is_noticed(runs: list[tuple[Session, Path]]) -> None:
+    """Else a forger could move requests of the stationary start into the cohort."""
+    folder = runs[0][1].parent / "run"
+    lines = {
+        "events": (folder / "events.jsonl").read_bytes(),
+        "schedule": (folder / "schedule.jsonl").read_bytes(),
+        "requests": gzip.decompress((folder / "requests.jsonl.gz").read_bytes()),
+    }
+    rows = {name: [json.loads(line) for line in text.splitlines()] for name, text in lines.items()}
+    assert rows["requests"][0].pop("inj") is True
+    found = rebuild(Rows(**rows))
+    assert [fault.place for fault in found.faults][:1] == ["requests.jsonl.gz, window 0"]
 
 
 def test_a_search_of_the_same_seed_is_the_same_document(

@@ -227,11 +227,12 @@ def _sent(requests: Sequence[Row], schedule: Schedule) -> tuple[Any, Any]:
     if len(requests) > len(schedule):
         return f"{len(requests)} requests", f"at most {len(schedule)}"
     for index, row in enumerate(requests):
-        said = (row["i"], row["sched_us"], row["in"], row["out"], row.get("planned", 0))
+        marks = row.get("planned", 0), row.get("inj", False)
+        said = (row["i"], row["sched_us"], row["in"], row["out"], *marks)
         due_us = round(schedule.arrival_s[index] * 1e6)
         known = schedule.shared.known[index] if schedule.shared else 0
         lengths = schedule.input_tokens[index], schedule.output_tokens[index]
-        asked = (index, due_us, *lengths, known)
+        asked = (index, due_us, *lengths, known, index < schedule.injected)
         if said != asked:
             return said, asked
     return None, None
