@@ -265,3 +265,10 @@ def test_what_the_server_says_of_itself_and_its_preemptions_are_named() -> None:
     assert "The server sent 3 sequences back to its queue" in page.one("#windows").text()
     assert "own account" not in "".join(tables.keys() - {"The server's own account"})
     assert "sent 3 sequences" not in demo_page().one("#windows").text()
+
+
+def test_a_run_that_was_gone_on_with_says_so() -> None:
+    stamps = ["2026-11-20T09:30:00Z", "2026-11-20T09:45:00Z"]
+    text = page_of(entry_of(demo_document(resumed=stamps))).text()
+    assert "10:08:27 UTC, gone on with after 2 interruptions" in text
+    assert "gone on with" not in demo_page().text()

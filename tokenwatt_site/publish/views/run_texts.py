@@ -198,7 +198,9 @@ def _times(run: Run) -> str:
     if not run.started:
         return ""
     start = f"{run.started[:10]} {run.started[11:19]} UTC"
-    return f"{start} to {run.finished[:10]} {run.finished[11:19]} UTC" if run.finished else start
+    times = f"{start} to {run.finished[:10]} {run.finished[11:19]} UTC" if run.finished else start
+    resumed = units.plural(len(run.resumed or ()), "interruption")
+    return f"{times}, gone on with after {resumed}" if run.resumed else times
 
 
 def _evidence(entry: RunEntry) -> str:
