@@ -64,15 +64,20 @@ def poisson_schedule(workload: Workload, rate_rps: float, horizon_s: float, seed
     """Draw what ``schedule.poisson_schedule`` draws."""
     mean = rate_rps * horizon_s
     most = int(mean + _ROOM * mean**0.5 + _ROOM)
-    columns = array("d", bytes(8 * most)), array("q", bytes(8 * most)), array("q", bytes(8 * most))
+    arrival_s = array("d", bytes(8 * most))
+    inputs, outputs = (array("q", bytes(8 * most)) for _ in range(2))
     lengths = [_Lengths.of(each) for each in (workload.input, workload.output)]
     n = library().poisson_schedule(
-        seed, rate_rps, horizon_s, *map(ctypes.byref, lengths), most, *map(at, columns)
+        seed,
+        rate_rps,
+        horizon_s,
+        *map(ctypes.byref, lengths),
+        most,
+        *map(at, (arrival_s, inputs, outputs)),
     )
     if n < 0:
         return schedule.poisson_schedule(workload, rate_rps, horizon_s, seed)
-    arrival_s, inputs, outputs = (column[:n] for column in columns)
-    return Schedule(arrival_s, inputs, outputs, seed, rate_rps)
+    return Schedule(arrival_s[:n], inputs[:n], outputs[:n], seed, rate_rps)
 
 
 def played_scores(
@@ -143,7 +148,7 @@ def share_error(found: Steady, kind: int) -> float:
     if not mean:
         return 0.0
     variance = sum((count - mean) ** 2 for count in counts) / (batches - 1)
-    return math.sqrt(variance / batches) / mean
+    return float(math.sqrt(variance / batches) / mean)
 
 
 def stream_of(name: str) -> Any:

@@ -152,9 +152,9 @@ def library() -> ctypes.CDLL:
     return loaded
 
 
-def at(values: "array[Any]") -> int:
+def at(values: Any) -> int:
     """Return the address of an array's values."""
-    return values.buffer_info()[0]
+    return int(values.buffer_info()[0])
 
 
 class NativeServer:

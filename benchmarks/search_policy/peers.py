@@ -71,8 +71,8 @@ class Tool:
     def open(self, rate_rps: float, requests: int) -> Outcome:
         """Send a number of requests at random times of a rate; wait for all of them."""
         drawn = self._draw(rate_rps, 2 * requests / rate_rps + 60)
-        columns = drawn.arrival_s, drawn.input_tokens, drawn.output_tokens
-        return self._play(*(column[:requests] for column in columns))
+        few = slice(requests)
+        return self._play(drawn.arrival_s[few], drawn.input_tokens[few], drawn.output_tokens[few])
 
     def timed(self, rate_rps: float, length_s: float) -> Outcome:
         """Send requests at random times of a rate for some time; drop what runs then."""
