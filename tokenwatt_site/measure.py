@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -64,7 +64,10 @@ from tokenwatt_site.store import RunStore
 
 SIMULATOR = "simulator:"
 Tell = Callable[[dict[str, Any]], None]
-_FORM = ("model", "max_context", "ids_ok", "ignore_eos_ok", "lengths_ok", "usage_ok")
+_FORM = (
+    *("model", "max_context", "ids_ok", "ignore_eos_ok", "lengths_ok", "usage_ok"),
+    "calibration",
+)
 """What the preflight found that decides the requests."""
 
 
@@ -370,7 +373,7 @@ def _setup(
         think=asyncio.to_thread,
         workers=workers_for,
         stamina=Stamina(),
-        server={name: getattr(facts, name) for name in _FORM},
+        server={name: asdict(facts)[name] for name in _FORM},
     )
 
 
