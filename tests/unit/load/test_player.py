@@ -218,7 +218,7 @@ def takes(seconds: float) -> None:
 
 
 def test_hundreds_at_once_go_out_at_once() -> None:
-    load = Load(arrivals=[0.0] * 500, injected=500)
+    load = Load(arrivals=[0.0] * 200, injected=200)
     write = load.prompt
 
     def slowly(index: int) -> list[int]:
@@ -228,12 +228,12 @@ def test_hundreds_at_once_go_out_at_once() -> None:
     load.prompt = slowly  # type: ignore[method-assign]
     played = load.run()
     assert {trace.t_send_s for trace in played.traces} == {played.t0_s}
-    assert load.memory.opened == 500
+    assert load.memory.opened == 200
     assert played.loop_stall_max_s < 0.005
 
 
 def test_requests_written_too_late_hold_up_no_token() -> None:
-    load = Load(arrivals=[0.0] * 500)
+    load = Load(arrivals=[0.0] * 300)
     write = load.prompt
 
     def slowly(index: int) -> list[int]:
@@ -242,7 +242,7 @@ def test_requests_written_too_late_hold_up_no_token() -> None:
 
     load.prompt = slowly  # type: ignore[method-assign]
     played = load.run()
-    assert played.traces[-1].t_send_s == pytest.approx(played.t0_s + 500 * 0.005 - 1, abs=0.1)
+    assert played.traces[-1].t_send_s == pytest.approx(played.t0_s + 300 * 0.005 - 1, abs=0.1)
     assert played.loop_stall_max_s < 0.012
 
 
@@ -252,7 +252,7 @@ def test_what_is_overdue_goes_out_in_one_turn() -> None:
             takes(0.3)
         return False
 
-    load = Load(arrivals=[0.01 * i for i in range(300)], stop=stop)
+    load = Load(arrivals=[0.01 * i for i in range(150)], stop=stop)
     played = load.run()
     late = [trace for trace in played.traces if (trace.t_send_s or 0) > trace.t_sched_s + 0.001]
     assert 25 <= len(late) <= 31
