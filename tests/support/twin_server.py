@@ -14,9 +14,10 @@ from tokenwatt_site.method.twin_scores import TPOT, TTFT, Limits
 from tokenwatt_site.method.window import MIN_REQUESTS
 from tokenwatt_site.method.workloads import Lognormal, Workload
 
-SLO = SpecSlo(ttft_p99_ms=1000, tpot_p99_ms=50)
+SLO = SpecSlo(ttft_p99_ms=4000, tpot_p99_ms=200)
 MIX = Workload("mix", Lognormal(300, 1000, 2400), Lognormal(40, 120, 320))
-SERVER = TwinParams(12e-3, 6e-4, 1e-3, 3e-3, 2e-5, 1e-9)
+SERVER = TwinParams(48e-3, 2.4e-3, 4e-3, 12e-3, 8e-5, 4e-9)
+"""Slow, so that a window holds few requests: its boundary is near 2.8 requests/s."""
 LOOK_EVERY_S = 10.0
 
 

@@ -18,6 +18,8 @@ from tokenwatt_site.method.twin_stream import Stream
 NEAR = (0.88, 1.12)
 """Windows whose rate is within these of the estimate tell what happens there."""
 _NEAR_LEAST_S = 80.0
+_NEAR_MOST = 8
+"""More of them would cost time and tell little."""
 _LAST = 6
 """With less than that near, so many of the last ones are taken, wherever they are."""
 CORR_LEAST = 0.5
@@ -127,7 +129,7 @@ class Model:
         low, high = (factor * est_rps for factor in NEAR)
         near = [m for m in fresh if low <= m.probe.rate_rps <= high]
         length_s = sum(min(m.w1_s, m.look_s) - m.w0_s for m in near)
-        return near if length_s >= _NEAR_LEAST_S else fresh[-_LAST:]
+        return near[-_NEAR_MOST:] if length_s >= _NEAR_LEAST_S else fresh[-_LAST:]
 
     def _publish(self) -> None:
         facts, twin, est = self._facts, self.twin, self.est_rps

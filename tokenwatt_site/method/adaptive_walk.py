@@ -31,6 +31,8 @@ _BRACKET = 1.2
 near as this factor."""
 _TOP = 0.97
 """The estimate stays below the lowest rate that was cut, by this factor."""
+_FALL = 4.0
+"""Nor further below a rate that was cut than this: an overloaded server says little of it."""
 _CLEAN = 0.95
 """And is no lower than a rung without misses, by this."""
 _GROWTH_FIRST, _GROWTH, _FIRST = 4.0, 2.0, 2
@@ -134,6 +136,8 @@ class _Search:
         est = self._model.est_rps
         if est is None:
             est = rate / 2 if measured.aborted else math.inf
+        elif measured.aborted:
+            est = max(est, rate / _FALL)
         if clean and open_end:
             est = max(est, _CLEAN * rate)
         ceiling = _TOP * self._hi_rps

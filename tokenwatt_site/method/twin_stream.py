@@ -25,6 +25,8 @@ _CLOSE, _NEAR = 0.003, 0.01
 known."""
 _EVALUATIONS = 30
 _ELASTICITY, _ELASTICITY_LEAST = 2.0, 0.2
+_APART = 0.01
+"""Points nearer to each other than this tell no elasticity: a percentile moves in jumps."""
 _REACH = math.log(3)
 """The most by which one step may move the logarithm of the rate."""
 _MARGIN = 0.02
@@ -203,10 +205,9 @@ class _Search:
             self._above = (log_rate, level)
         other = self._above if level < 0 else self._below
         for point in (old, other):  # the other side tells more, if there is one
-            if point is not None and point[0] != log_rate:
+            if point is not None and abs(point[0] - log_rate) > _APART:
                 elasticity = (level - point[1]) / (log_rate - point[0])
                 self._elasticity = max(elasticity, _ELASTICITY_LEAST)
-                self._enough = max(self._enough, _CLOSE)
 
     def _next(self, log_rate: float, level: float) -> float:
         """Return where the line through the last points is 0; within the bracket, once known."""

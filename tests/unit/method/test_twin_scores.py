@@ -55,7 +55,7 @@ def test_what_was_played_is_scored_alike() -> None:
 
 
 def test_limits_are_the_spec_s() -> None:
-    assert Limits.of(SLO) == Limits(1.0, 0.05)
+    assert Limits.of(SLO) == Limits(4.0, 0.2)
 
 
 def test_the_cohort_leaves_out_warm_up_tail_and_injected() -> None:
