@@ -206,7 +206,7 @@ class Reader(FastHttpUser):
     )
     return [
         str(binaries / "locust"), "-f", str(file), "--headless", "-u", str(users),
-        "-r", str(users), "-t", f"{round(load.seconds)}s", "--stop-timeout", "10",
+        "-r", f"{load.rate_rps:g}", "-t", f"{round(load.seconds) + 4}s", "--stop-timeout", "10",
         "-H", load.url, "--only-summary", "--reset-stats",
     ]  # fmt: skip
 
