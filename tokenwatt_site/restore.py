@@ -13,7 +13,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from tokenwatt_site.documents import doors, jsonfile
-from tokenwatt_site.documents.run import Evidence
+from tokenwatt_site.documents.run import Evidence, Run
 from tokenwatt_site.errors import DocumentError
 from tokenwatt_site.method.rebuild import Rebuilt, Rows, rebuild
 from tokenwatt_site.store import RunStore
@@ -102,6 +102,7 @@ def take_up(out: Path) -> tuple[RunStore, Rebuilt]:
     doors.load_run(out)  # told before anything is locked
     store = RunStore(out, resume=True)
     run, _ = doors.load_run(out)
+    _own(out, run, store.folder.name)
     found = find(out, run.evidence or ())
     for each in found:
         actual = each.actual()
@@ -119,6 +120,22 @@ def take_up(out: Path) -> tuple[RunStore, Rebuilt]:
             f"`tokenwatt-site verify {out}` says more; measure anew",
         )
     return store, rebuilt
+
+
+def _own(out: Path, run: Run, folder: str) -> None:
+    """Hold that the evidence a document names is where the run will write: it may be another's."""
+    if any(config.source_sha256 is not None for config in run.configs):
+        raise DocumentError(
+            f"{out} was joined from several runs: it can't be gone on with",
+            "go on with the run that was cut off, and join anew",
+        )
+    for named in run.evidence or ():
+        if named.path != f"{folder}/{PurePath(named.path).name}":
+            raise DocumentError(
+                f"{out} names {named.path}, which isn't in its own folder {folder}: the run can't "
+                "be gone on with",
+                "go on with the document under its first name, or measure anew",
+            )
 
 
 def _find(document: Path, named: Evidence) -> Found:

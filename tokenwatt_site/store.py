@@ -66,6 +66,11 @@ class RunStore:
             raise UsageError(
                 f"{self.folder} holds files that are no evidence of a run", "choose another --out"
             )
+        if resume and (link := self._link()):
+            raise UsageError(
+                f"{link} is a link: what it points to may be another run's",
+                "go on with the run where its files are",
+            )
         if taken and not (force or resume):
             raise UsageError(
                 f"{taken[0]} exists already",
@@ -100,7 +105,8 @@ class RunStore:
     def _cut(self) -> None:
         for path in self.folder.iterdir():
             if path.name not in self._sizes:
-                path.unlink()
+                if _EVIDENCE.fullmatch(path.name):
+                    path.unlink()
                 continue
             with path.open("r+b") as file:
                 file.truncate(self._sizes[path.name])
@@ -132,6 +138,11 @@ class RunStore:
         return self.folder.is_dir() and all(
             _EVIDENCE.fullmatch(path.name) for path in self.folder.iterdir()
         )
+
+    def _link(self) -> Path | None:
+        """Return what isn't a file of this run's own."""
+        inside = self.folder.iterdir() if self.folder.is_dir() else ()
+        return next((path for path in (self.folder, *inside) if path.is_symlink()), None)
 
     def _taken(self) -> list[Path]:
         return [path for path in (self.out, self.folder) if path.exists() or path.is_symlink()]

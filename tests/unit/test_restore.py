@@ -14,6 +14,7 @@ from tests.support.virtual_loop import run_virtual
 from tests.support.virtual_run import VirtualRun, spec_of
 from tokenwatt_site import measure
 from tokenwatt_site.cli.measure import measure as command
+from tokenwatt_site.documents import jsonfile
 from tokenwatt_site.documents.doors import load_run
 from tokenwatt_site.documents.run import Hardware
 from tokenwatt_site.documents.specfile import commented
@@ -73,6 +74,50 @@ def test_what_lies_behind_the_named_evidence_is_cut_off_when_the_run_begins(run:
     store.begin()
     assert requests.read_bytes() == whole
     assert not more.exists()
+    store.close()
+
+
+def test_a_copied_document_never_cuts_off_another_run_s_evidence(run: Path) -> None:
+    """The copy names the first run's files; a second run's lie where it would write."""
+    victim = run.with_name("victim.json")
+    shutil.copytree(run.with_suffix(""), victim.with_suffix(""))
+    shutil.copy(run, victim)
+    with pytest.raises(DocumentError, match=r"victim\.json names a/.* own folder victim"):
+        take_up(victim)
+
+
+def test_a_renamed_document_is_told_before_any_server_is_asked(run: Path) -> None:
+    renamed = run.rename(run.with_name("b.json"))
+    with pytest.raises(DocumentError, match=r"b\.json names a/"):
+        take_up(renamed)
+
+
+def test_a_joined_document_is_not_gone_on_with(run: Path) -> None:
+    data = jsonfile.load(run)
+    data["configs"][0]["source_sha256"] = "0" * 64
+    run.write_text(jsonfile.dumps(data), encoding="utf-8")
+    with pytest.raises(DocumentError, match="joined from several runs"):
+        take_up(run)
+
+
+def test_a_run_is_never_gone_on_with_through_a_link(run: Path) -> None:
+    folder = run.with_suffix("")
+    for path in (folder, folder / "events.jsonl"):
+        real = path.rename(run.parent / f"real-{path.name}")
+        path.symlink_to(real)
+        with pytest.raises(UsageError, match=f"{path.name} is a link"):
+            take_up(run)
+        path.unlink()
+        real.rename(path)
+    take_up(run)[0].close()
+
+
+def test_a_stranger_s_file_that_comes_late_is_kept(run: Path) -> None:
+    store, _ = take_up(run)
+    notes = run.with_suffix("") / "notes.txt"
+    notes.write_text("mine")
+    store.begin()
+    assert notes.read_text() == "mine"
     store.close()
 
 
