@@ -15,10 +15,12 @@ from tests.support.virtual_session import session_of
 from tokenwatt_site.documents.doors import load_run
 from tokenwatt_site.documents.run import Run
 from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.documents.tracefile import TraceFile
 from tokenwatt_site.method.adaptive_facts import SearchFacts
 from tokenwatt_site.method.adaptive_setting import Setting
 from tokenwatt_site.method.probe import Cut, Done, Measured, Probe
 from tokenwatt_site.method.rebuild import Rows, rebuild
+from tokenwatt_site.method.replay import trace_of
 from tokenwatt_site.restore import take_up
 from tokenwatt_site.session import Session
 from tokenwatt_site.verify import verify
@@ -139,6 +141,32 @@ def _steady(run: Run) -> dict[str, Any]:
     for place in (config, *config["windows"], *config["sweep"]):
         place["client"]["cpu_share"] = 0
     return document
+
+
+def test_the_boundary_over_a_recorded_trace_is_found_and_verified(tmp_path: Path) -> None:
+    lengths = [(48 + 4 * n, 4 + n % 13) for n in range(24)]
+    text = "\n".join(
+        json.dumps({"t_s": n / 8, "input_tokens": inputs, "output_tokens": outputs})
+        for n, (inputs, outputs) in enumerate(lengths)
+    )
+    recorded = trace_of(TraceFile("t.jsonl", text.encode()))
+    spec = Spec.model_validate(SPEC | {"workload": {"trace": "t.jsonl", "seed": 1}})
+    out = tmp_path / "run.json"
+
+    async def measured_over() -> Session:
+        session = session_of(spec, out, ENGINE, trace=recorded)
+        await session.run()
+        session.setup.store.close()
+        return session
+
+    done = run_virtual(measured_over()).done
+    assert done is not None
+    assert (done.word, done.rate_rps is not None) == ("met", True)
+    lines = gzip.decompress((tmp_path / "run/requests.jsonl.gz").read_bytes()).splitlines()
+    asked = [row for row in map(json.loads, lines) if not row.get("inj")]
+    assert {(row["in"], row["out"]) for row in asked} == set(lengths)
+    found = verify(out)
+    assert found.holds(), found.mismatches
 
 
 class Scripted:

@@ -15,6 +15,7 @@ from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.overrides import Meter
 from tokenwatt_site.method.profiles import shape_of
 from tokenwatt_site.method.prose import Origin
+from tokenwatt_site.method.replay import Trace
 from tokenwatt_site.method.step_model import StepModel
 from tokenwatt_site.session import Session, Setup
 from tokenwatt_site.simulator.app import App
@@ -28,6 +29,7 @@ def session_of(
     overrides: dict[str, Any],
     tell: Callable[[dict[str, Any]], None] = lambda _: None,
     store: RunStore | None = None,
+    trace: Trace | None = None,
 ) -> Session:
     """Return a session that measures the engine of the demo profile with these overrides."""
     loop = asyncio.get_running_loop()
@@ -50,5 +52,6 @@ def session_of(
         samplers=[],
         store=store or RunStore(out),
         tell=tell,
+        trace=trace,
     )
     return Session(spec, setup)

@@ -89,7 +89,7 @@ def assemble(
     document = {
         **_resolved(spec, resolved),
         "workload": workload_block(spec, trace),
-        "power": _power(spec, resolved, reported),
+        "power": _power(spec, resolved, reported, trace),
         "runs": len(reported),
         "variance_band_pct": band_pct,
         "configs": [config],
@@ -234,9 +234,11 @@ def _why(code: str, text: str) -> dict[str, str]:
     return {"code": code, "text": text}
 
 
-def _power(spec: Spec, resolved: Resolved, reported: list[MeasuredWindow]) -> dict[str, Any]:
+def _power(
+    spec: Spec, resolved: Resolved, reported: list[MeasuredWindow], trace: Trace | None
+) -> dict[str, Any]:
     meter = primary_meter(spec)
-    window_s = reported[0].window.length_s if reported else confirm_s(spec)
+    window_s = reported[0].window.length_s if reported else confirm_s(spec, trace)
     scope = reported[0].meters[0].scope if reported and reported[0].meters else None
     return {
         "source": spec.text.source or resolved.meter_source or "none",

@@ -79,11 +79,11 @@ def bounds_of(spec: Spec, trace: Trace | None = None, tail_s: float = 0.0) -> la
     return adaptive_bounds.bounds(setting_of(spec, trace), tail_s)
 
 
-def confirm_s(spec: Spec) -> float:
-    """Return how long a confirm window is meant to be."""
+def confirm_s(spec: Spec, trace: Trace | None = None) -> float:
+    """Return how long a confirm window is meant to be; ``trace`` is the one that the spec names."""
     if spec.sweep.strategy != "adaptive":
         return spec.measurement.window_s
-    return setting_of(spec).knobs.confirm_s
+    return setting_of(spec, trace).knobs.confirm_s
 
 
 def check_search(spec: Spec) -> None:

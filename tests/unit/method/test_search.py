@@ -7,11 +7,13 @@ import pytest
 from tests.support.windows import spec_of
 from tokenwatt_site.documents.run import Search
 from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.documents.tracefile import TraceFile
 from tokenwatt_site.errors import UsageError
 from tokenwatt_site.method.adaptive import Adaptive
 from tokenwatt_site.method.adaptive_facts import ModelFacts, SearchFacts
 from tokenwatt_site.method.balance import Balanced
 from tokenwatt_site.method.probe import Done, Probe
+from tokenwatt_site.method.replay import trace_of
 from tokenwatt_site.method.search import (
     Ladder,
     bounds_of,
@@ -30,6 +32,7 @@ def asked(sweep: dict[str, Any], **changes: Any) -> Spec:
 
 
 ADAPTIVE = {"strategy": "adaptive", "start_rps": 4, "max_rps": 100}
+LINES = b"".join(b'{"t_s": %d, "input_tokens": 9, "output_tokens": 5}\n' % n for n in range(3))
 
 
 @pytest.mark.parametrize("sweep", [{}, {"strategy": "ladder"}])
@@ -58,6 +61,12 @@ def test_the_engine_of_the_spec_reaches_the_twin() -> None:
     setting = setting_of(asked(ADAPTIVE, engine=engine, model={"name": "m", "replicas": 2}))
     assert (setting.budget_tokens, setting.replicas) == (2048, 2)
     assert setting_of(asked(ADAPTIVE)).budget_tokens == 8192
+
+
+def test_a_confirm_window_of_a_recorded_trace_has_a_length_too() -> None:
+    file = TraceFile("t.jsonl", LINES)
+    spec = asked(ADAPTIVE, workload={"trace": "t.jsonl"})
+    assert confirm_s(spec, trace_of(file)) == 200
 
 
 def test_a_confirm_window_is_the_mode_s_unless_the_spec_names_its_length() -> None:
