@@ -15,7 +15,7 @@ _WIDEN = 3.5
 known boundaries: the highest scores, which set the twin's speed, scatter more than the mean, and
 the fit and its elasticity have errors too."""
 _LEAST_OUTPUT = 8
-_DRIFT_LEAST, _DRIFT_ERRORS, _DRIFT_FREEDOM = 0.05, 3.0, 4
+_DRIFT_LEAST, _DRIFT_ERRORS, _DRIFT_FREEDOM = 0.05, 4.0, 4
 _DRIFT_WIDEN = 1.7
 """Blocks of a window depend on each other: window means scatter by so much more in simulation."""
 

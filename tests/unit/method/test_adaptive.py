@@ -223,4 +223,4 @@ def test_misses_that_the_twin_can_t_explain_fail_a_candidate() -> None:
     done, history, facts = search(server, setting(server, mode="quick"), spoil)
     assert (done.word, done.rate_rps) == ("no_rate", None)
     assert facts.candidates == 4
-    assert rates(history)[-1] == min(rates(history)) < max(rates(history))
+    assert min(rates(history)) < 0.96 * max(rates(history))
