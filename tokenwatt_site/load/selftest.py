@@ -222,14 +222,18 @@ class _Stubs:
             self.late_p99_s = max(self.late_p99_s, truth["late_p99_s"])
 
     async def _start(self, port: int) -> int:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tokenwatt_site.load.stub", str(port)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.DEVNULL,
-            limit=2**26,
-            start_new_session=True,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                # -P: a module in the current folder may be a stranger's
+                *(sys.executable, "-P", "-m", "tokenwatt_site.load.stub", str(port)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.DEVNULL,
+                limit=2**26,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise _no_stub(f"can't be started: {error.strerror or error}") from None
         self._processes.append(process)
         assert process.stdout is not None  # noqa: S101 - asked for above
         try:

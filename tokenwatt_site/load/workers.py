@@ -138,15 +138,17 @@ class _Worker:
 
         In a session of its own: Ctrl-C ends it through its standard input, once, and in order.
         """
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "tokenwatt_site.load.worker",
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
-        )
+        try:
+            process = await asyncio.create_subprocess_exec(
+                # -P: a module in the current folder may be a stranger's
+                *(sys.executable, "-P", "-m", "tokenwatt_site.load.worker"),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise _lost(job, f"can't be started: {error.strerror or error}") from None
         assert process.stdin is not None  # noqa: S101 - asked for above
         process.stdin.write(packed(job))
         return cls(process, job, clock, clock.now())
@@ -219,10 +221,14 @@ class _Worker:
         return f"{how}: {lines[-1][-_SHOWN:]}" if lines else how
 
     def _lost(self, why: str) -> TokenwattError:
-        return TokenwattError(
-            f"load worker {self.job.number + 1} of {self.job.of} {why}",
-            "see whether this machine has memory and processors left, then measure anew",
-        )
+        return _lost(self.job, why)
+
+
+def _lost(job: Job, why: str) -> TokenwattError:
+    return TokenwattError(
+        f"load worker {job.number + 1} of {job.of} {why}",
+        "see whether this machine has memory, processors and files left, then measure anew",
+    )
 
 
 class _Crew:

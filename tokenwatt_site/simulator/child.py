@@ -23,17 +23,21 @@ class Child:
         Raises:
             ServerError: it doesn't come up; the message carries what it printed.
         """
-        arguments = [sys.executable, "-m", "tokenwatt_site.simulator", "--port", "0"]
+        # -P: a module in the current folder may be a stranger's
+        arguments = [sys.executable, "-P", "-m", "tokenwatt_site.simulator", "--port", "0"]
         arguments += ["--profile", options.profile, "--seed", str(options.seed)]
         for name, value in options.overrides.items():
             arguments += ["--override", f"{name}={float(value):.17g}"]
-        self._process = subprocess.Popen(
-            arguments,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        pipe = subprocess.PIPE
+        try:
+            self._process = subprocess.Popen(
+                arguments, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+            )
+        except OSError as error:
+            raise ServerError(
+                f"the embedded engine can't be started: {error.strerror or error}",
+                "see whether this machine has memory, processors and files left",
+            ) from None
         self.url = self._address()
 
     def _address(self) -> str:

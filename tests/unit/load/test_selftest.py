@@ -1,13 +1,17 @@
 """The self-test: its stub tells the truth, its limit is the last rate that was held."""
 
 import asyncio
+import errno
 import json
 import math
+import os
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.hostile import spoil
 from tokenwatt_site.errors import TokenwattError
 from tokenwatt_site.load import selftest
 from tokenwatt_site.load.loop import new_loop
@@ -136,4 +140,24 @@ def test_the_stub_knows_when_it_sent_each_first_token(
 def test_a_stub_that_cannot_start_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(TokenwattError, match="stub server doesn't start"):
+        run(try_rate(3_000, 0.3))
+
+
+def test_a_stub_runs_nothing_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil(tmp_path, "json", "selectors")
+    monkeypatch.chdir(tmp_path)
+    assert run(try_rate(500, 0.2)).events_s > 0
+    assert not (tmp_path / "ran").exists()
+
+
+def test_a_stub_that_the_machine_has_no_room_for_is_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", full)
+    with pytest.raises(TokenwattError, match="stub server can't be started: Too many open files"):
         run(try_rate(3_000, 0.3))

@@ -1,6 +1,7 @@
 """A load over worker processes: the same load as one process sends, and nothing lost on the way."""
 
 import asyncio
+import errno
 import os
 import signal
 from array import array
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.hostile import spoil
 from tests.support.scripted import END, HEAD, Script, ScriptedServer, chunk, event
 from tokenwatt_site.errors import TokenwattError
 from tokenwatt_site.load.clock import RealClock
@@ -138,9 +140,12 @@ def test_messages_and_the_limit_on_concurrency_come_from_all_workers() -> None:
 
 
 def test_a_worker_that_dies_is_an_error_and_the_others_end() -> None:
+    killed: list[int] = []
+
     def stop(traces: list[RequestTrace], _: float) -> bool:
-        if traces:
-            os.kill(min(workers_of_this_process()), signal.SIGKILL)
+        if traces and not killed:
+            killed.append(min(workers_of_this_process()))
+            os.kill(killed[0], signal.SIGKILL)
         return False
 
     with pytest.raises(TokenwattError, match=r"load worker . of 2 was ended by signal 9") as lost:
@@ -155,6 +160,25 @@ def test_a_worker_that_fails_says_why() -> None:
     with pytest.raises(TokenwattError, match=r"load worker . of 2 IndexError"):
         load.run(2)
     assert workers_of_this_process() == {}
+
+
+def test_a_worker_that_cannot_be_started_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", full)
+    with pytest.raises(TokenwattError, match=r"load worker 1 of 2 can't be started: Resource"):
+        Load(poisson()).run(2)
+
+
+def test_a_worker_runs_nothing_of_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil(tmp_path, "httptools", "struct", "uvloop")
+    monkeypatch.chdir(tmp_path)
+    played = Load(poisson(50)).run(2)
+    assert {trace.outcome for trace in played.traces} == {"ok"}
+    assert not (tmp_path / "ran").exists()
 
 
 def test_an_error_of_stop_comes_out_and_ends_the_workers() -> None:
