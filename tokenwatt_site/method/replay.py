@@ -31,6 +31,7 @@ _HEAD = ("name", "sha256", "form", "raised")
 _FARTHEST_S = 1e11
 _SHOWN = 60
 _MOST_ID = 2**63
+_MOST_DIGITS = 20
 _FORMS = (
     "a trace is an Azure LLM CSV (TIMESTAMP,ContextTokens,GeneratedTokens), a Mooncake JSONL"
     " (timestamp, input_length, output_length, hash_ids) or a JSONL of t_s, input_tokens,"
@@ -181,7 +182,7 @@ def _azure(line: str) -> _Row:
         raise ValueError(message)
     at = dt.datetime.fromisoformat(parts[0])
     at = at if at.tzinfo else at.replace(tzinfo=dt.UTC)
-    tokens = [_tokens(int(text) if text.isdecimal() else text) for text in parts[1:]]
+    tokens = [_tokens(_whole(text) if text.isdecimal() else text) for text in parts[1:]]
     return _Row(at.timestamp(), tokens[0], tokens[1])
 
 
@@ -206,7 +207,7 @@ def _own(line: str) -> _Row:
 
 def _object(line: str) -> dict[str, Any]:
     try:
-        value = json.loads(line)
+        value = json.loads(line, parse_int=_whole)
     except json.JSONDecodeError as error:
         message = f"not JSON: {error.msg} at column {error.colno}"
         raise ValueError(message) from None
@@ -215,6 +216,11 @@ def _object(line: str) -> dict[str, Any]:
     if not is_object(value):
         raise ValueError("not a JSON object")
     return value
+
+
+def _whole(text: str) -> int | str:
+    """Return the number, or a text where no count or time has so many digits."""
+    return int(text) if len(text) <= _MOST_DIGITS else text
 
 
 def _get(row: dict[str, Any], key: str) -> Any:
