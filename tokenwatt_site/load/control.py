@@ -1,6 +1,8 @@
 """The control plane of a server: its short questions, with one clear error for each failure."""
 
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -15,6 +17,26 @@ from tokenwatt_site.load.tls import tls_context
 _SHORT_S = 10.0
 _LONGEST_WORDS = 300
 _ANSWER_S = 300.0  # a server that compiles on its first request takes minutes
+_MOST_BYTES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer, whole and as it came."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """Return the body as UTF-8, whatever charset the server names: JSON knows no other."""
+        return self.body.decode("utf-8", "replace")
+
+    @property
+    def is_success(self) -> bool:
+        """Tell whether the status is a 2xx."""
+        return 200 <= self.status < 300  # noqa: PLR2004
 
 
 class Control:
@@ -62,11 +84,11 @@ class Control:
         Raises:
             ServerError: nothing there, no OpenAI API, or refusing.
         """
-        response = self.ask("GET", f"{self.url}/models")
-        if not response.is_success:
-            self._check_no_models(response)
+        reply = self.ask("GET", f"{self.url}/models")
+        if not reply.is_success:
+            self._check_no_models(reply)
             return None
-        body = parsed(response.text)
+        body = parsed(reply.text)
         data = body.get("data") if is_dict(body) else None
         if not isinstance(data, list):
             raise self._no_api("its /models is no list of models")
@@ -80,49 +102,67 @@ class Control:
     def root_json(self, path: str) -> dict[str, Any]:
         """Return the JSON object at a path of the server itself; empty where there is none."""
         try:
-            response = self.ask("GET", self._address.root + path, refuse=False)
+            reply = self.ask("GET", self._address.root + path, refuse=False)
         except ServerError:
             return {}
-        body = parsed(response.text) if response.is_success else None
+        body = parsed(reply.text) if reply.is_success else None
         return body if is_dict(body) else {}
 
     def root_text(self, path: str) -> str:
         """Return the text at a path of the server itself; empty where there is none."""
         try:
-            response = self.ask("GET", self._address.root + path, refuse=False)
+            reply = self.ask("GET", self._address.root + path, refuse=False)
         except ServerError:
             return ""
-        return response.text if response.is_success else ""
+        return reply.text if reply.is_success else ""
 
     def ask(
         self, method: str, url: str, body: bytes | None = None, *, refuse: bool = True
-    ) -> httpx.Response:
+    ) -> Reply:
         """Return the answer to one request, whatever its status.
 
         Raises:
-            ServerError: no answer; with ``refuse``, also a redirect or a refused key.
+            ServerError: no answer, or one too long or too slow to be one; with ``refuse``, also a
+                redirect or a refused key.
         """
-        content_type = {"Content-Type": "application/json"} if body else {}
-        timeout = httpx.Timeout(_ANSWER_S if body else _SHORT_S, connect=_SHORT_S)
         try:
-            response = self._client.request(
-                method, url, content=body, headers=content_type, timeout=timeout
-            )
+            reply = self._exchange(method, url, body)
         except (httpx.HTTPError, httpx.InvalidURL, UnicodeError) as error:
             raise self._unreachable(error) from None
-        if refuse and response.is_redirect:
-            place = self.clean(response.headers.get("location", "elsewhere"))
+        if refuse and 300 <= reply.status < 400:  # noqa: PLR2004
+            place = self.clean(reply.headers.get("location", "elsewhere"))
             raise ServerError(
                 f"{url} redirects to {place}",
                 "set engine.endpoint to where the API is; redirects are not followed",
             )
-        if refuse and response.status_code in (401, 403):
-            raise self._refused(response)
-        return response
+        if refuse and reply.status in (401, 403):
+            raise self._refused(reply)
+        return reply
 
-    def _check_no_models(self, response: httpx.Response) -> None:
+    def _exchange(self, method: str, url: str, body: bytes | None) -> Reply:
+        """Send a request and read its answer, which may be endless: so much, and so long."""
+        content_type = {"Content-Type": "application/json"} if body else {}
+        wait_s = _ANSWER_S if body else _SHORT_S
+        timeout = httpx.Timeout(wait_s, connect=_SHORT_S)
+        with self._client.stream(
+            method, url, content=body, headers=content_type, timeout=timeout
+        ) as response:
+            coding = response.headers.get("content-encoding", "identity")
+            # a few packed bytes may become any number
+            if coding.strip().lower() not in ("", "identity"):
+                raise httpx.DecodingError("it is compressed, and identity was asked for")
+            data, until_s = bytearray(), time.monotonic() + wait_s
+            for piece in response.iter_bytes():
+                data += piece
+                if len(data) > _MOST_BYTES:
+                    raise httpx.RemoteProtocolError(f"it is longer than {_MOST_BYTES:,} bytes")
+                if time.monotonic() > until_s:
+                    raise httpx.ReadTimeout("its answer doesn't end")
+        return Reply(response.status_code, response.headers, bytes(data))
+
+    def _check_no_models(self, reply: Reply) -> None:
         """Tell a server without a model list, which may do, from one that can't be measured."""
-        status, words = response.status_code, self._words(response)
+        status, words = reply.status, self._words(reply)
         if status in (429, 503):
             raise ServerError(
                 f"the server at {self.url} is not ready ({status}: {words})",
@@ -130,11 +170,11 @@ class Control:
             )
         if status == 404 and not self._address.path:  # noqa: PLR2004
             raise self._no_api(f"nothing at {self.url}/models")
-        if "html" in response.headers.get("content-type", ""):
+        if "html" in reply.headers.get("content-type", ""):
             raise self._no_api("it answers with a web page")
 
-    def _words(self, response: httpx.Response) -> str:
-        return self.clean(error_message(parsed(response.text)))
+    def _words(self, reply: Reply) -> str:
+        return self.clean(error_message(parsed(reply.text)))
 
     def _no_api(self, why: str) -> ServerError:
         hint = "check the port and the path of engine.endpoint"
@@ -142,16 +182,16 @@ class Control:
             hint += f"; most servers have the API at {self._address.root}/v1"
         return ServerError(f"the server at {self.url} has no OpenAI-compatible API: {why}", hint)
 
-    def _refused(self, response: httpx.Response) -> ServerError:
-        words = self._words(response)
+    def _refused(self, reply: Reply) -> ServerError:
+        words = self._words(reply)
         shown = f" ({words})" if words else ""
         if self._headers:  # its words may repeat a part of the key
             return ServerError(
-                f"the server at {self.url} refuses the API key with {response.status_code}",
+                f"the server at {self.url} refuses the API key with {reply.status}",
                 "check the value of the variable that engine.api_key_env names",
             )
         return ServerError(
-            f"the server at {self.url} wants an API key: {response.status_code}{shown}",
+            f"the server at {self.url} wants an API key: {reply.status}{shown}",
             "put it into an environment variable and name that in engine.api_key_env",
         )
 

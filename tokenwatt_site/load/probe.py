@@ -129,15 +129,15 @@ def _prompt(vocab_size: int | None) -> Prompt:
 def _send(control: Control, target: Target, prompt: Prompt, max_tokens: int) -> _Answer:
     """Send one request; its answer goes through the stream that the load uses."""
     spoken = dialect(target.api)
-    response = control.ask("POST", target.base_url + spoken.PATH, target.body(prompt, max_tokens))
+    reply = control.ask("POST", target.base_url + spoken.PATH, target.body(prompt, max_tokens))
     now_s = time.monotonic()
     trace = RequestTrace(0, now_s, _PROMPT_TOKENS, max_tokens)
     stream = Stream(trace, b"", spoken, target.asked, lambda _: None)
-    stream.head(response.status_code)
-    stream.body(response.content, now_s)
+    stream.head(reply.status)
+    stream.body(reply.body, now_s)
     stream.end("complete", now_s)
-    words = stream.message or error_message(parsed(response.text[:4096]))
-    return _Answer(response.status_code, trace, target.without_key(words))
+    words = stream.message or error_message(parsed(reply.text[:4096]))
+    return _Answer(reply.status, trace, target.without_key(words))
 
 
 def _inexact(trace: RequestTrace) -> str:

@@ -1,12 +1,16 @@
 """What the system really says of dead ports, other protocols and certificates, and our words."""
 
+import gzip
+import itertools
 import socket
 import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
+import httpx
 import pytest
 
 from tests.unit.load.conftest import Certificates
@@ -133,3 +137,42 @@ def test_a_list_of_models() -> None:
         Control(Address.of(f"http://127.0.0.1:{port}/v1"), {}) as control,
     ):
         assert control.models() == [{"id": "tiny"}]
+
+
+@pytest.mark.parametrize("charset", ["undefined", "hex", "utf-16", "no-such"])
+def test_the_charset_that_a_server_names_is_not_asked(charset: str) -> None:
+    kind = f"Content-Type: application/json; charset={charset}\r\nContent-Length".encode()
+    with (
+        listening(MODELS.replace(b"Content-Length", kind)) as port,
+        Control(Address.of(f"http://127.0.0.1:{port}/v1"), {}) as control,
+    ):
+        assert control.models() == [{"id": "tiny"}]
+        assert "tiny" in control.root_text("/metrics")
+
+
+def test_an_answer_that_goes_on_and_on_is_none() -> None:
+    pieces = (b" " * 1_000_000 for _ in itertools.count())
+    long = httpx.MockTransport(lambda _: httpx.Response(200, content=pieces))
+    with Control(Address.of("http://127.0.0.1:1/v1"), {}, long) as control:
+        with pytest.raises(ServerError, match="longer than 4,000,000 bytes"):
+            control.models()
+        assert control.root_text("/metrics") == ""
+
+
+def test_an_answer_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = SimpleNamespace(monotonic=itertools.count().__next__)
+    monkeypatch.setattr("tokenwatt_site.load.control.time", clock)
+    slow = httpx.MockTransport(lambda _: httpx.Response(200, content=itertools.repeat(b" ", 99)))
+    with (
+        pytest.raises(ServerError, match="doesn't answer"),
+        Control(Address.of("http://127.0.0.1:1/v1"), {}, slow) as control,
+    ):
+        control.models()
+    assert clock.monotonic() < 20
+
+
+def test_what_is_packed_is_not_unpacked() -> None:
+    packed = gzip.compress(b'{"data": []}')
+    head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(packed)}\r\n\r\n"
+    with listening(head.encode() + packed) as port:
+        assert "it is compressed" in refusal(f"http://127.0.0.1:{port}/v1").what
