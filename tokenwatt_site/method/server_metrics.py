@@ -8,7 +8,9 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+_T = TypeVar("_T")
 
 _LINE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)")
 _LE = re.compile(r'(?:^|,)\s*le="([^"]+)"')
@@ -26,7 +28,8 @@ GAUGES: dict[str, tuple[str, ...]] = {
     ),
     "kv_share": ("vllm:kv_cache_usage_perc", "vllm:gpu_cache_usage_perc", "sglang:token_usage"),
 }
-"""Our name: theirs. Engines behind one page are summed, shares of memory are not: the fullest."""
+"""Our name: theirs, of which the first that a page has counts. Engines behind one page are summed,
+shares of memory are not: the fullest."""
 COUNTERS: dict[str, tuple[str, ...]] = {
     "preemptions": ("vllm:num_preemptions_total",),
     "prompt_tokens": (
@@ -46,16 +49,15 @@ HISTOGRAMS: dict[str, tuple[str, ...]] = {
         "vllm:time_to_first_token_seconds_bucket",
         "sglang:time_to_first_token_seconds_bucket",
     ),
-    "tpot": (
-        "vllm:request_time_per_output_token_seconds_bucket",
-        "vllm:time_per_output_token_seconds_bucket",
-        "sglang:time_per_output_token_seconds_bucket",
-    ),
+    "tpot": ("vllm:request_time_per_output_token_seconds_bucket",),
 }
-"""In seconds, cumulative."""
+"""In seconds, cumulative, a count a request. What others call time per output token, vLLM before
+and SGLang now, counts each gap between tokens: that is no TPOT."""
 
 _OURS = {theirs: ours for names in (GAUGES, COUNTERS, HISTOGRAMS)
          for ours, all_theirs in names.items() for theirs in all_theirs}  # fmt: skip
+_MOST = 2.0**53
+_MOST_BOUNDS = 200
 
 
 @dataclass(slots=True)
@@ -83,29 +85,36 @@ class ServerWindow:
     output_tokens: int | None
     cached_pct: float | None
     """Prompt tokens that came from a cache."""
-    ttft_p99_ms: tuple[float, float] | None
-    """Between which of its histogram's bounds; it begins to count when it has the request."""
-    tpot_p99_ms: tuple[float, float] | None
+    ttft_p99_ms: list[float] | None
+    """Between which two of its histogram's bounds; it begins to count when it has the request."""
+    tpot_p99_ms: list[float] | None
 
 
 def page_of(text: str, t_s: float) -> Page:
-    """Return a reading of a Prometheus page; names that we don't know are passed over."""
-    page = Page(t_s)
+    """Return a reading of a Prometheus page.
+
+    Names that we don't know are passed over, and so is what can't be: the page is a stranger's.
+    """
+    values: dict[str, float] = {}
+    buckets: dict[str, dict[float, float]] = {}
     for line in text.splitlines():
         match = _LINE.match(line)
         ours = _OURS.get(match[1]) if match else None
         if match is None or ours is None:
             continue
         value = _number(match[3])
+        theirs = match[1]
         if value is None:
             continue
         if ours in HISTOGRAMS:
-            _bucket(page, ours, match[2] or "", value)
-        elif ours == "kv_share":
-            page.values[ours] = max(value, page.values.get(ours, 0.0))
-        else:
-            page.values[ours] = page.values.get(ours, 0.0) + value
-    return page
+            _bucket(buckets.setdefault(theirs, {}), match[2] or "", value)
+        elif ours != "kv_share":
+            values[theirs] = values.get(theirs, 0.0) + value
+        elif value <= 1:
+            values[theirs] = max(values.get(theirs, 0.0), value)
+    counted = {theirs: value for theirs, value in values.items() if value <= _MOST}
+    filled = {theirs: counts for theirs, counts in buckets.items() if counts}
+    return Page(t_s, _ours(GAUGES | COUNTERS, counted), _ours(HISTOGRAMS, filled))
 
 
 def page_row(page: Page, window: int, t0_s: float) -> dict[str, Any]:
@@ -158,23 +167,30 @@ def server_window(pages: Sequence[Page], w0_s: float, w1_s: float) -> ServerWind
 
 
 def _number(text: str) -> float | None:
+    """Return a count, a share or a time; None of what is none, or too large to be counted."""
     try:
         value = float(text)
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    return value if 0 <= value <= _MOST else None
 
 
-def _bucket(page: Page, name: str, labels: str, value: float) -> None:
+def _bucket(counts: dict[float, float], labels: str, value: float) -> None:
     bound = _LE.search(labels)
     if bound is None:
         return
-    try:
-        le = float(bound[1])
-    except ValueError:
-        return
-    counts = page.buckets.setdefault(name, {})
-    counts[le] = counts.get(le, 0.0) + value
+    le = math.inf if bound[1] == "+Inf" else _number(bound[1])
+    if le is not None and (le in counts or len(counts) < _MOST_BOUNDS):
+        counts[le] = counts.get(le, 0.0) + value
+
+
+def _ours(names: Mapping[str, Sequence[str]], found: Mapping[str, _T]) -> dict[str, _T]:
+    """Return what was found under our names; of several of theirs the first, never the sum."""
+    return {
+        ours: found[theirs]
+        for ours, all_theirs in names.items()
+        if (theirs := next(filter(found.__contains__, all_theirs), None)) is not None
+    }
 
 
 def _over(
@@ -200,7 +216,7 @@ def _gain(first: Page, last: Page, name: str) -> int | None:
     return round(after - before)
 
 
-def _quantile_ms(first: Page, last: Page, name: str, q: float) -> tuple[float, float] | None:
+def _quantile_ms(first: Page, last: Page, name: str, q: float) -> list[float] | None:
     """Return the bounds between which a quantile of the requests counted in between lies.
 
     None where no request was, where the counts fell, and where it lies above the last bound.
@@ -212,6 +228,6 @@ def _quantile_ms(first: Page, last: Page, name: str, q: float) -> tuple[float, f
     rank, below_s = math.ceil(q * gained[-1][1]), 0.0
     for le, n in gained:
         if n >= rank:
-            return None if math.isinf(le) else (1000 * below_s, 1000 * le)
+            return None if math.isinf(le) else [1000 * below_s, 1000 * le]
         below_s = le
     return None
