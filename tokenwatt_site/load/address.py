@@ -38,7 +38,7 @@ class Address:
         except ValueError:
             parts, host, port = None, None, None
         plain = endpoint.isascii() and endpoint.isprintable() and " " not in endpoint
-        if parts is None or not host or not plain or parts.scheme not in _PORTS:
+        if parts is None or not host or not plain or parts.scheme not in _PORTS or port == 0:
             raise UsageError(
                 f"engine.endpoint {_shown(endpoint)!r} is no http or https URL",
                 "write it like http://127.0.0.1:8000/v1",

@@ -23,6 +23,7 @@ def test_an_endpoint_is_read(endpoint: str, authority: str, url: str) -> None:
 @pytest.mark.parametrize(
     "endpoint",
     ["", "simulator:", "localhost:8000", "ftp://a/v1", "http://", "http://a:b/v1", "http://a:70000",
+     "http://a:0/v1",
      "http://a b/v1", "http://a/v1\r\nX: y", "http://[::1/v1", "http://exämple/v1"],
 )  # fmt: skip
 def test_what_is_no_http_url_is_refused_with_an_example(endpoint: str) -> None:
