@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from tokenwatt_site.method.adaptive_asking import Asking, Step, rate_words
 from tokenwatt_site.method.adaptive_facts import SearchFacts
-from tokenwatt_site.method.adaptive_model import CORR_LEAST, Model
+from tokenwatt_site.method.adaptive_model import CORR_LEAST, Z95, Model
 from tokenwatt_site.method.adaptive_setting import Setting
 from tokenwatt_site.method.balance import purpose
 from tokenwatt_site.method.counted import MISS_SHARE, met, misses, requests, shown_by_counts
@@ -24,6 +24,8 @@ from tokenwatt_site.units import plural
 FALLBACK_STEP, FALLBACK_S, FALLBACK_CONFIRMS, FALLBACKS_MAX = 0.95, 300.0, 3, 8
 STEP_DOWN = 0.985
 """A candidate that failed is followed by one at most this far below."""
+_NOISY = 0.03
+"""An error of the estimate above this is named in the answer."""
 _CUT_SIGMAS = 1.5 * math.sqrt(3)
 """A candidate is given up at the allowed misses plus this times their root."""
 
@@ -47,7 +49,7 @@ class Confirm:
             clean_rps: the highest rate of which a short window had at most 1 % of misses.
         """
         model, knobs, facts = self._model, self._knobs, self._facts
-        if not model.usable:
+        if model.trouble:
             return (yield from self._by_counts(clean_rps))
         facts.twin = "used"
         rate = self._capped(model.candidate_rps())
@@ -92,7 +94,7 @@ class Confirm:
             if facts.restarts < knobs.restarts_max:
                 facts.restarts += 1
                 return "restart"
-        if not model.usable:
+        if model.trouble:
             return "unused"
         est = model.est_rps or 0.0
         if self._pool[-1].aborted or est * (1 - knobs.fail_errors * model.relative_error) < rate:
@@ -145,7 +147,11 @@ class Confirm:
             and est * (1 - error.relative) > rate
         )
         word: Word = "proven" if sure else "met"
-        return self._asking.done(word, rate, self._words(rate))
+        text = self._words(rate)
+        if model.relative_error > _NOISY:
+            width_pct = 100 * Z95 * model.relative_error
+            text += f"; noise of the server limits its estimate to ± {width_pct:.0f} %"
+        return self._asking.done(word, rate, text)
 
     def _words(self, rate: float) -> str:
         n, count = len(self._pool), misses(self._pool)
@@ -156,7 +162,7 @@ class Confirm:
 
     def _by_counts(self, clean_rps: float) -> Answer:
         """Try rates downwards; each of three long windows at one must pass by itself."""
-        self._facts.twin = "unused"
+        self._facts.twin, self._facts.stopped = "unused", self._model.trouble
         rate = FALLBACK_STEP * clean_rps
         for _ in range(FALLBACKS_MAX):
             if not rate:

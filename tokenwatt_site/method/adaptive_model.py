@@ -26,7 +26,7 @@ CORR_LEAST = 0.5
 _FIRST_STAY_S = 3.0
 _IN_FLIGHT_GROWTH = 1.8
 """d ln(requests in flight)/d ln(rate), roughly, near a boundary."""
-_Z95 = 1.96
+Z95 = 1.96
 
 
 class Model:
@@ -54,11 +54,19 @@ class Model:
         self.est_rps: float | None = None
 
     @property
-    def usable(self) -> bool:
-        """Whether the twin may explain luck: it came to rest, and moves as the server does."""
+    def trouble(self) -> str | None:
+        """Why the twin may not explain luck; None: it came to rest, and moves as the server does.
+
+        As long as there are too few blocks to tell the correlation, it is trusted.
+        """
+        if self.twin is None:
+            return "too few requests to fit it"
+        if not self.twin.speed.settled:
+            return "no speed makes its scores as high as the server's"
         corr = None if self.error is None else self.error.corr
-        settled = self.twin is not None and self.twin.speed.settled
-        return settled and (corr is None or corr >= CORR_LEAST)
+        if corr is not None and corr < CORR_LEAST:
+            return f"it doesn't move as the server does: correlation {corr:.2f}"
+        return None
 
     @property
     def relative_error(self) -> float:
@@ -153,5 +161,5 @@ class Model:
             facts.corr, facts.resid_se = self.error.corr, self.error.residual
             facts.error = self.error.relative
         if facts.error is not None:
-            half = _Z95 * facts.error
+            half = Z95 * facts.error
             facts.interval_rps = (est * (1 - half), est * (1 + half))

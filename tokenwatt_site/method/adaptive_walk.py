@@ -52,7 +52,7 @@ def walk(setting: Setting, facts: SearchFacts) -> Walk:
 
 class _Search:
     def __init__(self, setting: Setting, facts: SearchFacts) -> None:
-        self._setting = setting
+        self._setting, self._facts = setting, facts
         self._knobs = setting.knobs
         self._limits = Limits.of(setting.slo)
         self._asking = Asking(setting.sweep.max_minutes)
@@ -180,7 +180,8 @@ class _Search:
             measured = yield from self._window(probe)
             self._note(measured)
             self._model.refit(rate)
-            self._model.drift()
+            if self._model.drift():
+                self._facts.drift = True
             est = self._model.est_rps or rate
             if max(est / rate, rate / est) <= self._knobs.knee_gap:
                 return

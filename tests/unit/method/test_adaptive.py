@@ -204,6 +204,7 @@ def test_counts_decide_where_requests_say_nothing() -> None:
 
     done, history, facts = search(server, setting(server, {}), strip)
     assert facts.twin == "unused"
+    assert facts.stopped == "too few requests to fit it"
     assert done.word in {"met", "proven"}
     assert rates(history)[-3:] == [done.rate_rps] * 3
     assert history[-1].probe.window_s == 300
