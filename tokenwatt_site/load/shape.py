@@ -70,6 +70,8 @@ class Trust:
     """Whether the streams of a load still take events by their shape, and what sampling found."""
 
     on: bool = True
+    fitted: int = 0
+    """Events of a known shape, in all streams: an answer alone may be too short to be sampled."""
     checked: int = 0
     """Events of a known shape that were read in full all the same."""
     wrong: int = 0

@@ -77,17 +77,13 @@ class Stream:
 
     def body(self, data: bytes, now_s: float) -> None:
         """Take in a piece of the answer that the read at ``now_s`` returned."""
-        shape = self._shape
-        if (
-            shape is not None
-            and self._sse.plain
-            and self._trust.on
-            and shape.fits(data)
-            and (len(self._stamps) & _SAMPLED or self._holds(data))
-        ):
-            self._facts.events += 1
-            self._stamps.append(now_s)
-            return
+        shape, trust = self._shape, self._trust
+        if shape is not None and self._sse.plain and trust.on and shape.fits(data):
+            trust.fitted += 1
+            if trust.fitted & _SAMPLED or self._holds(data):
+                self._facts.events += 1
+                self._stamps.append(now_s)
+                return
         self._read_in_full(data, now_s)
 
     def _read_in_full(self, data: bytes, now_s: float) -> None:
