@@ -20,6 +20,9 @@ from tokenwatt_site.store import RunStore
 
 _POWER = re.compile(r"power(-\d+)?\.jsonl\.gz")
 _LONGEST_LINE = 64 * 1024 * 1024
+_SMALL = 64 * 1024 * 1024
+_DENSEST = 100
+"""Rows of a measurement are packed to a tenth, those that are meant to fill memory far tighter."""
 _BROKEN = (
     *(ArithmeticError, AttributeError, LookupError, TypeError, ValueError),
     *(MemoryError, RecursionError),
@@ -166,11 +169,15 @@ def _rows(files: dict[str, Found], name: str) -> Iterator[dict[str, Any]]:
     if data is None:
         return
     raw: Any = io.BytesIO(data)
-    number = 0
+    number, left = 0, max(_SMALL, _DENSEST * len(data))
     try:
         with gzip.GzipFile(fileobj=raw) if name.endswith(".gz") else raw as file:
             while line := file.readline(_LONGEST_LINE):
                 number += 1
+                left -= len(line)
+                if left < 0:
+                    message = f"the file holds more than {_DENSEST} times its size"
+                    raise ValueError(message)  # noqa: TRY301 - told as what the lines themselves raise
                 yield _row(line)
     except (OSError, EOFError, ValueError, zlib.error, RecursionError) as error:
         raise DocumentError(

@@ -7,6 +7,7 @@ is asked again after every window what comes next.
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from tokenwatt_site.documents.run import Evidence, Run
@@ -25,6 +26,9 @@ from tokenwatt_site.method.search import Search, search_of
 Row = dict[str, Any]
 MOST_REQUESTS = 10_000_000
 """Of one window: evidence may be a stranger's, and loads are drawn before they are compared."""
+
+MOST_READINGS = 4_000_000
+"""Of one window and meter: 64 boards, 100 a second, ten minutes."""
 
 
 @dataclass(slots=True)
@@ -161,13 +165,13 @@ class _Walk:
             return
         probe, schedule = self._pending
         self._pending = None
-        requests = list(self._requests.of(index))
+        requests = list(islice(self._requests.of(index), len(schedule) + 1))
         self._same(f"requests.jsonl.gz, window {index}", *_sent(requests, schedule))
         power = [
-            (meter, list(groups.of(index)))
+            (meter, _readings(groups, index))
             for meter, groups in zip(built.begin.meters, self._power, strict=True)
         ]
-        beside = Beside(power, list(self._server.of(index)))
+        beside = Beside(power, _readings(self._server, index))
         accounted = account(built.begin.spec, probe, load_of(event), requests, beside)
         built.windows.append(accounted.window)
         built.history.append(accounted.measured)
@@ -213,6 +217,17 @@ _STEPS = {
     "done": _Walk.done,
     "resumed": _Walk.resumed,
 }
+
+
+def _readings(groups: _Groups, window: int) -> list[Row]:
+    """Return the rows of a window that a meter or a server's page gave."""
+    rows = list(islice(groups.of(window), MOST_READINGS + 1))
+    if len(rows) > MOST_READINGS:
+        raise DocumentError(
+            f"window {window}: more than {MOST_READINGS:,} readings of one meter",
+            "no evidence of a measurement has so many",
+        )
+    return rows
 
 
 def _shown(step: Probe | Done) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Literal
 
 from tokenwatt_site.documents.jsonfile import is_array, is_object
@@ -115,12 +116,19 @@ def trace_rows(trace: Trace) -> list[dict[str, Any]]:
 
 
 def trace_of_rows(rows: Iterable[Mapping[str, Any]]) -> Trace | None:
-    """Return the trace of such lines; None of none."""
+    """Return the trace of such lines; None of none.
+
+    Raises:
+        ValueError: more of them than a trace may have requests.
+    """
     lines = iter(rows)
     head = next(lines, None)
     if head is None:
         return None
-    rest = list(lines)
+    rest = list(islice(lines, MAX_REQUESTS + 1))
+    if len(rest) > MAX_REQUESTS:
+        message = f"a trace of more than {MAX_REQUESTS:,} requests"
+        raise ValueError(message)
     return Trace(
         head["name"],
         head["sha256"],
