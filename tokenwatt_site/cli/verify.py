@@ -18,7 +18,7 @@ Examples:
 
 \b
 Exit codes: 0 every figure holds · 1 a file that is no run document · 2 usage · 3 a figure or a
-file of evidence isn't what was published, or nothing could be recomputed.
+file of evidence isn't what was published, or a configuration couldn't be recomputed.
 """
 _SHOWN = 200
 
@@ -45,7 +45,7 @@ def verify(*, files: tuple[Path, ...], as_json: bool) -> None:
     bad = [str(file) for file, result in results if not result.holds()]
     if bad:
         raise FindingsError(
-            f"{', '.join(bad)}: not what its evidence gives",
+            f"{', '.join(bad)}: not what its evidence gives, or not all of it can be recomputed",
             "restore document and evidence from where they were published, or measure again",
         )
 
@@ -65,6 +65,7 @@ def _lines(file: Path, result: "Verification") -> list[str]:
         return [*lines, f"{file}: nothing could be recomputed"]
     bad = len(result.mismatches)
     held = f"{bad} do not hold" if bad else "all hold"
+    held += "" if result.whole() else ", but not every configuration could be recomputed"
     return [*lines, f"{file}: {result.values} values recomputed from the evidence; {held}"]
 
 

@@ -1,6 +1,7 @@
 """A published document held against the same document made from its evidence."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -11,6 +12,7 @@ from tokenwatt_site import __version__
 from tokenwatt_site.documents import doors, jsonfile
 from tokenwatt_site.documents.run import METHOD_VERSION, Evidence, Run, Tool
 from tokenwatt_site.method.join import Source, Wishes, join
+from tokenwatt_site.method.meters import is_simulated
 from tokenwatt_site.method.rebuild import Rebuilt
 
 ABSENT = object()
@@ -29,6 +31,9 @@ AUTHORED = (
     "labels",
 )
 """What people may write into a document that is reported or published; no figure of a window."""
+
+_SAID = ("title", "summary")
+"""Those of them that state figures: where an author changed them, both are shown."""
 
 _ELSEWHERE = (
     *("key", "label", "source_sha256", "accuracy", "run_id", "spec", "hardware", "software"),
@@ -58,9 +63,15 @@ class Verification:
     """Numbers and texts of the document that were recomputed."""
     notes: list[str] = field(default_factory=list)
 
+    def whole(self) -> bool:
+        """Tell whether every configuration could be recomputed."""
+        return not any(
+            place == "" or place.startswith("/configs/") for place, _ in self.not_recomputed
+        )
+
     def holds(self) -> bool:
-        """Tell whether something was recomputed and all of it is as published."""
-        return not self.mismatches and self.values > 0
+        """Tell whether every configuration was recomputed and all of it is as published."""
+        return not self.mismatches and self.values > 0 and self.whole()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +96,23 @@ def verify(data: Mapping[str, Any], parts: Sequence[Part | None]) -> Verificatio
         for fault in part.rebuilt.faults:
             result.mismatches.append(Mismatch(fault.place, fault.said, fault.found))
     same = all(_same_tool(part.rebuilt, result) for part in known)
+    _standing(data, known, result)
     joined = "source_sha256" in data["configs"][0]
     if len(known) < len(parts):
         _configs(data, parts, result, same=same)
         return result
     expected = doors.dump(_joined(data, known) if joined else _run(known[0], known[0].evidence))
-    written = AUTHORED if joined or data["status"] not in ("draft", "demo") else ()
+    written = list(AUTHORED) if joined or data["status"] not in ("draft", "demo") else []
+    if not joined:
+        written = [key for key in written if data.get(key) != expected.get(key)]
     for key in written:
         if key in data:
             result.not_recomputed.append((f"/{key}", "an author may have written it"))
+            if not joined and key in _SAID:
+                result.notes.append(
+                    f"/{key} IS NOT WHAT THE MEASUREMENT WROTE: published {_quoted(data[key])}, "
+                    f"recomputed {_quoted(expected[key])}"
+                )
     _compare(_without(data, written), _without(expected, written), "", result, same=same)
     return result
 
@@ -133,6 +152,14 @@ def _compare(
         # another version may publish more than this document had
         if same or found.published is not ABSENT:
             result.mismatches.append(found)
+
+
+def _standing(data: Mapping[str, Any], parts: Sequence[Part], result: Verification) -> None:
+    """Hold that nothing simulated is published as measured: its texts would go unchecked."""
+    begins = [part.rebuilt.begin for part in parts]
+    simulated = any(begin.resolved.simulated or is_simulated(begin.spec) for begin in begins)
+    if simulated and data["status"] in ("imported", "published"):
+        result.mismatches.append(Mismatch("/status", data["status"], "demo"))
 
 
 def _configs(
@@ -188,6 +215,10 @@ def _same_tool(rebuilt: Rebuilt, result: Verification) -> bool:
         f"(method {METHOD_VERSION})"
     )
     return False
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _without(data: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
