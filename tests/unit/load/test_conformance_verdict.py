@@ -18,6 +18,9 @@ from tokenwatt_site.load.conformance.verdict import Row, Seen, judge
 
 OK = Truth()
 RIGHT = Seen("ok", "", 8, 0.30, 0.05)
+TOLD = replace(RIGHT, source="usage", prompt_tokens=5, answer_s=0.30, coalesced=False)
+BUFFERED = Truth(tpot_s=None, coalesced=True)
+LUMPED = "is unknown: most tokens came in one read"
 SHORT = Truth("short", 3, tpot_s=None, lenient=True)
 
 
@@ -28,6 +31,9 @@ SHORT = Truth("short", 3, tpot_s=None, lenient=True)
         (OK, replace(RIGHT, reason=None, ttft_s=0.32, tpot_s=0.053)),
         (Truth(tpot_s=None), replace(RIGHT, tpot_s=None)),
         (Truth(tpot_s=None), replace(RIGHT, tpot_s=9.0)),
+        (BUFFERED, replace(RIGHT, tpot_s=None)),
+        (OK, TOLD),
+        (Truth(answer_s=0.5), replace(TOLD, answer_s=0.52)),
         (Truth("error", 3), Seen("failed", "error")),
         (Truth("error", 3), Seen("failed")),
         (Truth("error", 3), Seen("failed", None, 99, 99.0)),  # in no figure
@@ -53,6 +59,13 @@ def test_what_is_right(truth: Truth, seen: Seen) -> None:
         (OK, replace(RIGHT, ttft_s=None), (), ("TTFT unknown, is 300.0 ms",)),
         (OK, replace(RIGHT, tpot_s=0.35 / 8), (), ("TPOT 43.8 ms, is 50.0 ms",)),
         (OK, replace(RIGHT, tpot_s=None), (), ("TPOT unknown, is 50.0 ms",)),
+        (BUFFERED, replace(RIGHT, tpot_s=0.0), (f"TPOT 0.0 ms, {LUMPED}",), ()),
+        (BUFFERED, replace(RIGHT, tpot_s=9.0), (f"TPOT 9000.0 ms, {LUMPED}",), ()),
+        (BUFFERED, replace(TOLD, tpot_s=None), (), ("tokens in several reads",)),
+        (OK, replace(TOLD, coalesced=True), (), ("most tokens in one read",)),
+        (OK, replace(TOLD, source="chunks"), ("tokens by chunks, are by usage",), ()),
+        (OK, replace(TOLD, prompt_tokens=8), ("prompt tokens 8, are 5",), ()),
+        (Truth(answer_s=0.5), TOLD, (), ("answer 300.0 ms, is 500.0 ms",)),
     ],
 )
 def test_what_is_wrong(

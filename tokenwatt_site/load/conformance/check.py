@@ -83,4 +83,8 @@ def seen_of(trace: RequestTrace) -> Seen:
         tokens=trace.n_output,
         ttft_s=ttft_s(trace),
         tpot_s=tpot_s(trace),
+        source=trace.n_source,
+        prompt_tokens=trace.n_prompt,
+        answer_s=None if trace.t_answer_s is None else trace.t_answer_s - trace.t_sched_s,
+        coalesced=trace.coalesced,
     )

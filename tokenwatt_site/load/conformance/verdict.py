@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Literal, Self
 
 from tokenwatt_site.load.conformance.case import Case, Truth
+from tokenwatt_site.load.conformance.writer import PROMPT_TOKENS
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +16,10 @@ class Seen:
     tokens: int | None = None
     ttft_s: float | None = None
     tpot_s: float | None = None
+    source: str | None = None
+    prompt_tokens: int | None = None
+    answer_s: float | None = None
+    coalesced: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +27,7 @@ class Faults:
     """What is wrong, a phrase each."""
 
     facts: tuple[str, ...] = ()
-    """Outcome, reason, tokens: the same however busy a machine is."""
+    """Outcome, reason, tokens, a TPOT that nobody can know: the same however busy a machine is."""
     times: tuple[str, ...] = ()
     """Times beyond the tolerance: a busy machine's too."""
 
@@ -57,8 +62,9 @@ class Row:
 def judge(truth: Truth, seen: Seen, tolerance_s: float) -> Faults:
     """Return what is wrong with what a client saw.
 
-    A reason counts where the client gives one. Of a request that failed only the outcome and the
-    reason count: tokens and times of a failed request are in no figure.
+    A reason counts where the client gives one, and so do what tells the tokens, the prompt's, the
+    first token of the answer, and whether most came in one read. Of a request that failed only the
+    outcome and the reason count: tokens and times of a failed request are in no figure.
     """
     if seen.outcome != truth.outcome:
         if not (truth.lenient and seen.outcome == "ok"):
@@ -66,8 +72,20 @@ def judge(truth: Truth, seen: Seen, tolerance_s: float) -> Faults:
     elif truth.outcome == "failed":
         wrong = seen.reason is not None and seen.reason != truth.reason
         return Faults((f"reason {seen.reason}, is {truth.reason}",) if wrong else ())
-    facts = () if seen.tokens == truth.tokens else (f"tokens {seen.tokens}, are {truth.tokens}",)
-    return Faults(facts, _times(truth, seen, tolerance_s))
+    return Faults(_facts(truth, seen), _times(truth, seen, tolerance_s))
+
+
+def _facts(truth: Truth, seen: Seen) -> tuple[str, ...]:
+    wrong: list[str] = []
+    if seen.tokens != truth.tokens:
+        wrong.append(f"tokens {seen.tokens}, are {truth.tokens}")
+    if seen.source not in (None, truth.source):
+        wrong.append(f"tokens by {seen.source}, are by {truth.source}")
+    if seen.prompt_tokens not in (None, PROMPT_TOKENS):
+        wrong.append(f"prompt tokens {seen.prompt_tokens}, are {PROMPT_TOKENS}")
+    if truth.coalesced and seen.tpot_s is not None:
+        wrong.append(f"TPOT {_ms(seen.tpot_s)}, is unknown: most tokens came in one read")
+    return tuple(wrong)
 
 
 def _times(truth: Truth, seen: Seen, tolerance_s: float) -> tuple[str, ...]:
@@ -80,6 +98,11 @@ def _times(truth: Truth, seen: Seen, tolerance_s: float) -> tuple[str, ...]:
     ):
         if true_s is not None and (told_s is None or abs(told_s - true_s) > within_s):
             wrong.append(f"{name} {_ms(told_s)}, is {_ms(true_s)}")
+    answer_s = truth.answer_s or truth.ttft_s
+    if seen.answer_s and answer_s and abs(seen.answer_s - answer_s) > tolerance_s:
+        wrong.append(f"answer {_ms(seen.answer_s)}, is {_ms(answer_s)}")
+    if seen.coalesced not in (None, truth.coalesced):
+        wrong.append("most tokens in one read" if seen.coalesced else "tokens in several reads")
     return tuple(wrong)
 
 
