@@ -2,8 +2,10 @@
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 # bold title -> the commands below it
 SLICES = dict(re.findall(r"^\*\*(.+?)\.\*\*.*?^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL))
 ENGINE = "Measure a real server"  # tests/real runs its commands against the server that it starts
+INVALID = 5  # the exit code of a measurement whose windows say nothing about the server
+PATIENCE_S = 400  # a slice takes a minute where nothing else runs
 
 
 @pytest.fixture(scope="module")
@@ -25,18 +29,27 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("title", [title for title in SLICES if title != ENGINE])
 def test_slice_runs(title: str, checkout: Path) -> None:
+    until_s = time.monotonic() + PATIENCE_S
+    done = typed(title, checkout, until_s)
+    while done.returncode == INVALID and "invalid (LAG" in done.stdout + done.stderr:
+        shutil.rmtree(checkout / "runs")  # this machine was too busy to send: measure anew
+        done = typed(title, checkout, until_s)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def typed(title: str, checkout: Path, until_s: float) -> "subprocess.CompletedProcess[str]":
+    """Run a slice's commands in a shell, with the program on its path."""
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
+    return subprocess.run(
         [require("bash"), "-eu", "-c", SLICES[title]],
         cwd=checkout,
         env=os.environ | {"PATH": path},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=420,  # a minute where nothing else runs
+        timeout=max(0, until_s - time.monotonic()),
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_the_slices_left_a_site(checkout: Path) -> None:
