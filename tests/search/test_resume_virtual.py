@@ -120,6 +120,7 @@ def steady(out: Path) -> dict[str, Any]:
     return document
 
 
+@pytest.mark.no_cover  # tracing makes them twice as slow; the tests below cover the same
 @pytest.mark.parametrize("seed", range(4))
 def test_kills_at_random_moments_change_nothing(
     tmp_path: Path, seed: int, uninterrupted: dict[str, Any], monkeypatch: pytest.MonkeyPatch
