@@ -25,6 +25,7 @@ _CLOSE, _NEAR = 0.003, 0.01
 known."""
 _EVALUATIONS = 30
 _ELASTICITY, _ELASTICITY_LEAST = 2.0, 0.2
+_SLOPE_LEAST = 0.5
 _APART = 0.01
 """Points nearer to each other than this tell no elasticity: a percentile moves in jumps."""
 _REACH = math.log(3)
@@ -224,7 +225,8 @@ class _Search:
         reach = min(_AROUND * self._elasticity, _AROUND_MOST)
         more, less = (near.share_over(kind, math.exp(middle + s * reach)) for s in (-1, 1))
         least = 0.5 / len(near.scores[kind])
-        slope = self._elasticity * math.log(max(more, least) / max(less, least)) / (2 * reach)
+        steepness = math.log(max(more, least) / max(less, least)) / (2 * reach)
+        slope = max(self._elasticity * steepness, _SLOPE_LEAST)
         return Boundary(
             rate_rps=math.exp(log_rate),
             kind=kind,

@@ -8,6 +8,7 @@ from tests.support.twin_server import MIX, SERVER
 from tokenwatt_site.method.twin_player import TwinParams, play_twin
 from tokenwatt_site.method.twin_scores import TPOT, TTFT, Limits
 from tokenwatt_site.method.twin_stream import Stream
+from tokenwatt_site.method.workloads import Fixed, Workload
 
 LIMITS = Limits(4.0, 0.2)
 
@@ -81,3 +82,11 @@ def test_a_rough_look_plays_the_first_part() -> None:
     long_run = stream()
     rough, whole = (long_run.steady(SERVER, 2.2, rough=each) for each in (True, False))
     assert len(rough.scores[TPOT]) == pytest.approx(len(whole.scores[TPOT]) / 4, rel=0.02)
+
+
+def test_requests_that_are_all_alike_have_a_slope_too() -> None:
+    """One prompt, one answer: every score may be the same, and the share jumps."""
+    alike = Stream(Workload("alike", Fixed(64), Fixed(2)), 1500, 5, play_twin, LIMITS)
+    found = alike.boundary(SERVER, 2.0)
+    assert found.slope > 0
+    assert math.isfinite(found.stream_error)
