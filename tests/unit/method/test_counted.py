@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.support.twin_server import SLO
+from tokenwatt_site.documents.spec import SpecSlo
 from tokenwatt_site.method.counted import met, misses, requests, shown_by_counts
 from tokenwatt_site.method.probe import Measured, Probe, Record
 from tokenwatt_site.method.twin_scores import Limits
 
-LIMITS = Limits.of(SLO)
+LIMITS = Limits.of(SpecSlo(ttft_p99_ms=1000, tpot_p99_ms=50))
 
 
 def window(late_at_s: list[float], length_s: float = 300.0, rate_rps: float = 10.0) -> Measured:
