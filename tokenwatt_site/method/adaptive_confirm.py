@@ -97,7 +97,7 @@ class Confirm:
         if model.trouble:
             return "unused"
         est = model.est_rps or 0.0
-        if self._pool[-1].aborted or est * (1 - knobs.fail_errors * model.relative_error) < rate:
+        if self._pool[-1].aborted or est * (1 - knobs.fail_errors * model.margin) < rate:
             return "failed"
         room = self._capped(model.candidate_rps()) > rate * (1 + knobs.climb)
         if number == 0 and room and facts.climbs < knobs.climbs_max:
@@ -163,7 +163,7 @@ class Confirm:
     def _by_counts(self, clean_rps: float) -> Answer:
         """Try rates downwards; each of three long windows at one must pass by itself."""
         self._facts.twin, self._facts.stopped = "unused", self._model.trouble
-        rate = FALLBACK_STEP * clean_rps
+        rate = min(FALLBACK_STEP * clean_rps, self._ceiling())
         for _ in range(FALLBACKS_MAX):
             if not rate:
                 break
@@ -174,6 +174,12 @@ class Confirm:
                 return self._asking.done("proven" if shown else "met", rate, self._words(rate))
             rate *= FALLBACK_STEP
         return self._asking.done("no_rate", None, "no rate kept both limits in each of its windows")
+
+    def _ceiling(self) -> float:
+        """Return what a rate tried by counts stays below: rates that failed, a twin's candidate."""
+        failed = min((m.probe.rate_rps for m in self._pool if not met([m])), default=math.inf)
+        known = self._model.twin is not None and self._model.twin.speed.settled
+        return min(STEP_DOWN * failed, self._model.candidate_rps() if known else math.inf)
 
     def _all_pass(self, rate: float) -> Generator[Probe, Measured, bool]:
         self._pool = []

@@ -23,6 +23,8 @@ _NEAR_MOST = 8
 _LAST = 6
 """With less than that near, so many of the last ones are taken, wherever they are."""
 CORR_LEAST = 0.5
+_QUIET, _CAUTION = 0.02, 0.8
+"""Up to this error a host is quiet; from twice that on the margin is wider by this share."""
 _FIRST_STAY_S = 3.0
 _IN_FLIGHT_GROWTH = 1.8
 """d ln(requests in flight)/d ln(rate), roughly, near a boundary."""
@@ -73,6 +75,15 @@ class Model:
         """The published error of the estimate over it; 0 while there are too few blocks to tell."""
         return (self.error.relative or 0.0) if self.error is not None else 0.0
 
+    @property
+    def margin(self) -> float:
+        """The error that guard and pass reckon with: wider on a noisy host.
+
+        There the error itself is badly known, and misses come in spells that no window sees all of.
+        """
+        over = (self.relative_error - _QUIET) / _QUIET
+        return self.relative_error * (1 + _CAUTION * max(0.0, min(1.0, over)))
+
     def add(self, measured: Measured) -> None:
         """Count a window in."""
         self.windows.append(measured)
@@ -108,7 +119,7 @@ class Model:
         knobs = self._setting.knobs
         est_rps, twin = self._known()
         planned = math.log(MISS_SHARE / knobs.planned_share) / max(twin.boundary.slope, 1e-9)
-        below = max(knobs.guard, knobs.guard_errors * self.relative_error, planned)
+        below = max(knobs.guard, knobs.guard_errors * self.margin, planned)
         return est_rps * (1 - min(knobs.guard_max, below))
 
     def in_flight(self, rate_rps: float) -> int:
