@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.support.program import COMMAND, environment, events, run, started, write_spec
 from tokenwatt_site.documents.doors import load_run
 from tokenwatt_site.documents.run import Run
@@ -68,8 +70,11 @@ def test_three_kills_and_a_run_to_the_end(tmp_path: Path) -> None:
     assert (code, out.read_bytes()) == (0, before), said
 
 
-def test_a_disk_that_is_full_ends_in_one_message_and_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_disk_that_is_full_ends_in_one_message_and_is_gone_on_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A file that may not grow: the kernel refuses the write as it does on a full disk."""
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)  # its own file may not grow either
     write_spec(tmp_path / "s.yaml", **SHORT | {"measurement": {"window_s": 1, "repeats": 1}})
     done = subprocess.run(
         [*COMMAND, "measure", "s.yaml", "--out", "a.json"],
