@@ -125,6 +125,8 @@ POLICIES: dict[str, Policy] = {
 
 NAMES = {
     "standard": "adaptive, standard",
+    "standard-loose": "adaptive, standard, before it took more care on noisy servers",
+    "standard-tight": "adaptive, standard, before its guard was loosened",
     "standard-first": "adaptive, standard, as first built",
     "quick": "adaptive, quick",
     "strict": "adaptive, strict",
