@@ -268,6 +268,7 @@ made.train(
         show_progress=False,
     ),
 )
+made.add_tokens([" word"])  # what the server sends: clients that count for themselves agree
 made.save(str(folder / "tokenizer.json"))
 names = {"eos_token": "<eos>", "pad_token": "<eos>", "bos_token": "<eos>", "unk_token": "<eos>"}
 config = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": 100000} | names
