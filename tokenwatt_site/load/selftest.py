@@ -8,7 +8,7 @@ import asyncio
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -174,6 +174,11 @@ class Stamina:
                 self.held_events_s = max(self.held_events_s, rate)
                 break
         return steps
+
+
+def proves_nothing(steps: Sequence[Step]) -> bool:
+    """Tell whether the stub was the one who couldn't: nothing is known of the client then."""
+    return all(step.stub_bound for step in steps)
 
 
 @dataclass(slots=True)

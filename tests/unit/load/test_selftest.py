@@ -15,7 +15,14 @@ from tests.support.hostile import spoil
 from tokenwatt_site.errors import TokenwattError
 from tokenwatt_site.load import selftest
 from tokenwatt_site.load.loop import new_loop
-from tokenwatt_site.load.selftest import UNTESTED_EVENTS_S, Stamina, Step, rising, try_rate
+from tokenwatt_site.load.selftest import (
+    UNTESTED_EVENTS_S,
+    Stamina,
+    Step,
+    proves_nothing,
+    rising,
+    try_rate,
+)
 from tokenwatt_site.method.schedule import Schedule, poisson_schedule
 from tokenwatt_site.method.workloads import Fixed, Workload
 
@@ -94,6 +101,13 @@ def test_a_rate_is_held_if_requests_leave_on_time_and_tokens_come(
 def test_a_late_stub_is_told_from_a_late_client() -> None:
     assert replace(STEP, delivered=0.9, stub_late_p99_s=0.006).stub_bound
     assert not replace(STEP, lag_p99_s=0.02).stub_bound
+
+
+def test_a_stub_that_was_late_proves_nothing_of_the_client() -> None:
+    late = replace(STEP, lag_p99_s=0.02, stub_late_p99_s=0.006)
+    assert proves_nothing([late, late])
+    assert not proves_nothing([late, STEP])
+    assert not proves_nothing([late, replace(STEP, lag_p99_s=0.02)])
 
 
 def test_a_light_load_needs_no_test() -> None:
