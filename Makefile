@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: help env demo test lint types schemas docs slow engines bench-search lock clean
+.PHONY: help env demo test lint types schemas docs slow engines bench-search bench-client lock clean
 .DEFAULT_GOAL := help
 
 help: ## What there is
@@ -58,6 +58,9 @@ slow: env ## The tests that take minutes
 
 engines: env ## The tests against real engines, long ones too
 	$(BIN)/python -m pytest tests/real -m "real and not gpu" $(ARGS)
+
+bench-client: env ## Load generators beside ours, 20 minutes; installs several GB into .cache
+	$(BIN)/python benchmarks/client run --envs .cache/peers --rounds 3
 
 bench-search: env ## Searches against servers of known limits, hours; stop and resume at will
 	$(BIN)/python -m benchmarks.search_policy run --shape cal --seeds 1-300
