@@ -102,6 +102,15 @@ def test_the_sweep_says_between_which_rates_the_limit_is_crossed() -> None:
     assert charts["sweep-ttft"].title == "TTFT crosses its limit between 7.00 and 8.00 requests/s"
 
 
+def test_rates_that_read_the_same_are_named_once() -> None:
+    document = demo_document()
+    for window in document["configs"][0]["sweep"]:
+        if window["rate_rps"] == 6.75:
+            window["rate_rps"] = 6.501
+    title = charts_of(document)["sweep-tpot"].title
+    assert title == "TPOT crosses its limit at 6.50 requests/s"
+
+
 def test_the_sweep_of_a_patient_reader_stays_within_its_limit() -> None:
     document = demo_document()
     document["slo"] = {"ttft_p99_ms": 10_000, "tpot_p99_ms": 200}

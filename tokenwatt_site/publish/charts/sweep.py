@@ -138,6 +138,8 @@ def _crosses(load: Load, value: Callable[[LoadPoint], float | None], limit: floa
     if before is None:
         return "is over its limit at every rate measured"
     low, high = units.number(before, "rps"), units.number(after, "rps")
+    if low == high:
+        return f"crosses its limit at {low} requests/s"
     return f"crosses its limit between {low} and {high} requests/s"
 
 
