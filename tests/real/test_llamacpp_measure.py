@@ -23,8 +23,8 @@ from tokenwatt_site.documents.run import Run
 pytestmark = pytest.mark.real
 
 KEY = "sk-" + "0123456789abcdef" * 2
-# What the preflight asks for: one answer, and two of one token where it measures words.
-PROBED_OUTPUT = {"completions": 16, "chat": 16 + 1 + 1}
+# What the preflight asks for: one answer, and two more where it measures words.
+PROBED_OUTPUT = {"completions": 16, "chat": 3 * 16}
 PROBED_IDS = 32
 LOCAL_PATH = re.compile(r"(?<![\w.:/])/(?:root|home|Users|tmp|work|var|builds)/")
 
