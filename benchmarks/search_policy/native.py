@@ -2,6 +2,7 @@
 
 import ctypes
 import hashlib
+import os
 import subprocess
 from array import array
 from collections.abc import Sequence
@@ -111,7 +112,7 @@ def library() -> ctypes.CDLL:
     path = CACHE / f"{hashlib.sha256(source + repr(FLAGS).encode()).hexdigest()[:16]}.so"
     if not path.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        made = path.with_suffix(f".{id(path)}.tmp")
+        made = path.with_suffix(f".{os.getpid()}.tmp")  # workers compile at once
         command = ["gcc", *FLAGS, "-o", str(made), *map(str, SOURCES), "-lm"]
         subprocess.run(command, check=True)
         made.replace(path)
