@@ -88,7 +88,7 @@ def poisson(rate_rps: float = 150, horizon_s: float = 0.8) -> Schedule:
 def test_the_load_is_the_same_for_any_number_of_workers() -> None:
     schedule = poisson()
     sent, traced = [], []
-    for workers in (1, 3):
+    for workers in (1, 2, 3):
         load = Load(schedule)
         played = load.run(workers)
         seen = load.server.seen
@@ -102,8 +102,8 @@ def test_the_load_is_the_same_for_any_number_of_workers() -> None:
         assert played.cpu_s > 0
         assert len(load.server.connections) < len(seen)
     assert len(schedule) == len(sent[0]) == len(traced[0]) > 80
-    assert sent[0] == sent[1]
-    assert traced[0] == traced[1]
+    assert sent[0] == sent[1] == sent[2]
+    assert traced[0] == traced[1] == traced[2]
     tokens = sum(len(trace.events_s) for trace in played.traces)
     assert tokens == sum(schedule.output_tokens) == sum(t.n_output or 0 for t in played.traces)
 
