@@ -68,7 +68,7 @@ bench-search: env ## Searches against servers of known limits, hours; stop and r
 	$(BIN)/python -m benchmarks.search_policy table
 
 lock: env ## Refresh requirements.lock (needs uv: pip install uv)
-	uv pip compile pyproject.toml --universal --upgrade --generate-hashes --group dev --extra llamacpp \
+	uv pip compile pyproject.toml --universal --upgrade --generate-hashes --group dev --extra llamacpp --extra amd \
 	  --no-annotate --no-emit-index-url --custom-compile-command "make lock" -o requirements.lock
 
 clean: ## Remove what was made: the environment, caches and output

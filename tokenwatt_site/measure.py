@@ -46,7 +46,7 @@ from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.draw import tail_s
 from tokenwatt_site.method.figures import MeasuredWindow
 from tokenwatt_site.method.identity import same_set_up, same_spec
-from tokenwatt_site.method.meters import meter_specs, primary_meter
+from tokenwatt_site.method.meters import meter_specs, primary_meter, rate_hz
 from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.profiles import shape_of
 from tokenwatt_site.method.rebuild import Rebuilt
@@ -145,7 +145,7 @@ def plan(spec: Spec, options: Options, resumed: Resumed | None = None) -> dict[s
     address = None if spec.engine.endpoint == SIMULATOR else Address.of(spec.engine.endpoint)
     workload = workload_of(spec.workload, trace)
     meter = primary_meter(spec)
-    settle_s = max(SETTLE_S, 2 / meter.sampling_hz if meter else 0.0)
+    settle_s = max(SETTLE_S, 2 / rate_hz(meter) if meter else 0.0)
     cost = bounds_of(spec, trace, tail_s(spec, trace) + LEAD_S + settle_s)
     folder = options.out.with_suffix("")
     names = [
@@ -163,7 +163,7 @@ def plan(spec: Spec, options: Options, resumed: Resumed | None = None) -> dict[s
         "limits": prose.promise(spec),
         "workload": workload.describe(),
         "search": _search(spec),
-        "power": f"{meter.source} at {meter.sampling_hz:g} Hz" if meter else "none",
+        "power": f"{meter.source} at {rate_hz(meter):g} Hz" if meter else "none",
         "out": str(options.out),
         "resumed": len(resumed.rebuilt.windows) if resumed else None,
         "files": [str(options.out), *(str(folder / name) for name in names)],
@@ -333,7 +333,7 @@ def _scraper(spec: Spec, target: Target, stack: ExitStack) -> Scraper | None:
 
 
 def _sampling(meter: Meter, asked: SpecPower) -> Sampler:
-    sampler = Sampler(meter, asked.sampling_hz)
+    sampler = Sampler(meter, rate_hz(asked), gain_pct=asked.gain_pct)
     sampler.start()
     return sampler
 

@@ -284,7 +284,14 @@ class Session:
     def meters(self) -> list[MeterFacts]:
         """Return what each meter is, the primary one first."""
         return [
-            MeterFacts(sampler.meter.scope, sampler.meter.devices, sampler.hz)
+            MeterFacts(
+                sampler.meter.scope,
+                sampler.meter.devices,
+                sampler.hz,
+                sampler.meter.name,
+                sampler.meter.source,
+                sampler.gain_pct,
+            )
             for sampler in self.setup.samplers
         ]
 

@@ -66,6 +66,7 @@ class VirtualSampler:
 
     hz: float = 10
     scope: Scope = "board"
+    gain_pct = 0.0
     devices: tuple[str, ...] = DEVICES
     name: str = "virtual"
     source: str = "Two boards of a formula"

@@ -298,8 +298,8 @@ class SpecPower(Strict):
     source: PowerSource = key("none", phase="power")
     """The meter: board (NVML), simulated or none; redfish, ipmi, command, prometheus, rapl, hwmon,
     amd and replay are known by name."""
-    sampling_hz: Hertz = key(10, phase="power")
-    """Samples a second."""
+    sampling_hz: Hertz | None = key(None, phase="power")
+    """Samples a second; null means what suits the meter: 10 for boards, 1 for most others."""
     url: str | None = key(None, phase="power", since="remote meters")
     """Address of a remote meter, without user name or password in it."""
     username: str | None = key(None, phase="power", since="remote meters")
@@ -322,6 +322,9 @@ class SpecPower(Strict):
     """Unit of the reading: W, kW, mW, J, kWh."""
     quantity: Literal["power", "energy"] | None = key(None, phase="power", since="remote meters")
     """Whether the reading is power or a running total of energy."""
+    gain_pct: NonNegative | None = key(None, phase="power")
+    """Bound of the meter's systematic error in percent of the reading, by its data sheet or its
+    calibration; null takes what is known of its kind."""
     query: str | None = key(None, phase="power", since="remote meters")
     """PromQL query of a Prometheus meter."""
     path: str | None = key(None, phase="power", since="remote meters")

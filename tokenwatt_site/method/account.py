@@ -61,6 +61,12 @@ class MeterFacts:
     devices: tuple[str, ...]
     hz: float
     """Samples a second that were asked for."""
+    name: str = ""
+    """The adapter's name."""
+    source: str = ""
+    """The meter in words."""
+    gain_pct: float | None = None
+    """Bound of its systematic error, percent of the reading; None where nobody says."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method import prose, summary
 from tokenwatt_site.method.adaptive_facts import SearchFacts
 from tokenwatt_site.method.figures import MeasuredWindow, pooled, window_record
-from tokenwatt_site.method.meters import is_simulated, primary_meter
+from tokenwatt_site.method.meters import is_simulated, primary_meter, rate_hz
 from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.replay import Trace
 from tokenwatt_site.method.search import confirm_s
@@ -243,7 +243,7 @@ def _power(
     return {
         "source": spec.text.source or resolved.meter_source or "none",
         "kind": _kind(scope) if meter else "none",
-        "sampling_hz": meter.sampling_hz if meter else None,
+        "sampling_hz": rate_hz(meter) if meter else None,
         "window": spec.text.window or f"{prose.seconds(window_s)} steady state",
     }
 

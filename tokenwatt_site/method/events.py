@@ -60,7 +60,7 @@ def begin_of(row: Mapping[str, Any]) -> Begin:
         notes=tuple(facts["notes"]),
     )
     meters = tuple(
-        MeterFacts(each["scope"], tuple(each["devices"]), each["hz"]) for each in row["meters"]
+        MeterFacts(**each | {"devices": tuple(each["devices"])}) for each in row["meters"]
     )
     spec = doors.parse_spec(row["spec"])
     return Begin(spec, resolved, meters, row["server"], row["tool"], row["method"])

@@ -9,6 +9,15 @@ def meter_specs(spec: Spec) -> list[SpecPower]:
     return [meter for meter in meters if meter is not None and meter.source != "none"]
 
 
+_HZ = {"board": 10.0, "amd": 10.0, "simulated": 10.0, "rapl": 10.0, "hwmon": 10.0}
+"""What the machine's own drivers are asked for; whatever answers over a wire gets one a second."""
+
+
+def rate_hz(meter: SpecPower) -> float:
+    """Return how often a meter is read, 1/s: what the spec asks for, else what suits its kind."""
+    return meter.sampling_hz or _HZ.get(meter.source, 1.0)
+
+
 def primary_meter(spec: Spec) -> SpecPower | None:
     """Return the spec's first meter, None without one."""
     return next(iter(meter_specs(spec)), None)

@@ -35,6 +35,11 @@ class Meter(Protocol):
         """Every device that a reading must have, by UUID or name."""
         ...
 
+    @property
+    def gain_pct(self) -> float | None:
+        """Bound of its systematic error, percent of the reading; None where nobody says."""
+        ...
+
     def read(self) -> list[PowerSample]:
         """Return one sample a device, stamped at the middle of its call.
 

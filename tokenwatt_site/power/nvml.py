@@ -25,6 +25,8 @@ class NvmlMeter:
     """The boards of the GPUs under test, each with power and energy counter."""
 
     name = "nvml"
+    gain_pct = 5.0
+    """Yang et al., "Part-time Power Measurements: nvidia-smi's Lack of Attention" (SC24)."""
 
     def __init__(self, nvml: Nvml, boards: Sequence[Board], scope: Scope, clock: Now = now) -> None:
         self._nvml = nvml

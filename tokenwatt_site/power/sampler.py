@@ -26,8 +26,13 @@ class Sampler:
         *,
         clock: Now = now,
         wait: Callable[[float], bool] | None = None,
+        gain_pct: float | None = None,
     ) -> None:
-        """Prepare to read ``meter``; ``wait`` sleeps so many seconds and returns True to stop."""
+        """Prepare to read ``meter``; ``wait`` sleeps so many seconds and returns True to stop.
+
+        ``gain_pct`` is the bound of its systematic error where the spec knows better than its kind.
+        """
+        self.gain_pct = meter.gain_pct if gain_pct is None else gain_pct
         self.meter = meter
         self.hz = hz
         self.skipped = 0

@@ -16,6 +16,7 @@ class SimulatedMeter:
     name = "simulated"
     source = "Board power sum of the embedded engine (simulated)"
     scope: Scope = "board"
+    gain_pct = 0.0
 
     def __init__(self, page: PowerPage, devices: Sequence[str], clock: Now = now) -> None:
         self._page = page

@@ -30,6 +30,7 @@ class Meter:
     name = "test"
     source = "a meter"
     scope = "board"
+    gain_pct = None
     devices = ("a", "b")
 
     def __init__(self, time: Time, takes_s: Callable[[int], float] = lambda _: 0.0) -> None:
