@@ -11,12 +11,13 @@ MAX_BYTES = 64 * 1024 * 1024
 MAX_DEPTH = 100
 
 
-def loads(data: bytes, name: str) -> Any:
+def loads(data: bytes, name: str, *, infinite: bool = False) -> Any:
     """Parse strict JSON: UTF-8, no NaN or infinity, no duplicate keys, bounded size and depth.
 
     Args:
         data: the file's bytes; a byte order mark is accepted.
         name: the file's name for messages.
+        infinite: read Infinity and NaN, which Python's own writer makes, as null.
 
     Raises:
         DocumentError: with the file and the line, byte or key.
@@ -36,7 +37,10 @@ def loads(data: bytes, name: str) -> Any:
         raise DocumentError(f"{name}: the file is empty", "restore the file, or remove it")
     try:
         value = json.loads(
-            text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_unique
+            text,
+            parse_constant=_nothing if infinite else _refuse_constant,
+            parse_float=_finite,
+            object_pairs_hook=_unique,
         )
         _check(value, 0)
     except json.JSONDecodeError as error:
@@ -90,6 +94,10 @@ def is_object(value: Any) -> TypeGuard[dict[str, Any]]:
 def is_array(value: Any) -> TypeGuard[list[Any]]:
     """Tell whether a parsed value is an array."""
     return isinstance(value, list)
+
+
+def _nothing(_text: str) -> None:
+    """Read a number that is none as missing."""
 
 
 def _refuse_constant(text: str) -> Any:
