@@ -43,7 +43,7 @@ Examples:
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
 def new(*, out: Path | None, force: bool, **asked: Any) -> None:
     """Ask the server, the GPUs and the meters of this machine, and write a commented spec."""
-    from tokenwatt_site.doctor import new_spec
+    from tokenwatt_site.first_spec import new_spec
 
     if out and out.exists() and not force:
         raise UsageError(f"{out} exists already", "choose another --out, or --force to replace it")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.load.conftest import Certificates
-from tokenwatt_site.doctor import new_spec
+from tokenwatt_site.first_spec import new_spec
 from tokenwatt_site.documents.doors import load_spec
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.errors import ServerError, UsageError
