@@ -1,8 +1,10 @@
 """What every meter that is built keeps to: parametrized over the dict, one line a meter."""
 
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ from tokenwatt_site.documents.spec import SpecPower
 from tokenwatt_site.method.energy import energy_window
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.power import METERS, open_meter
+from tokenwatt_site.power.meter import Meter
 from tokenwatt_site.power.sampler import Sampler
 
 SECONDS, HZ = 12.0, 10.0
@@ -19,7 +22,7 @@ SECONDS, HZ = 12.0, 10.0
 
 @dataclass(frozen=True)
 class Sampled:
-    """A meter that was read for some time, two devices, through the real sampler."""
+    """A meter that was read for some time through the real sampler."""
 
     name: str
     source: str
@@ -27,6 +30,14 @@ class Sampled:
     devices: tuple[str, ...]
     samples: list[PowerSample]
     begin_s: float
+    count: int = 2
+    scopes: str = "board"
+    power: bool = True
+    """It reads power."""
+    counter: bool = True
+    """It reads a running energy."""
+    limits: bool = True
+    """It reads the power limit, and whether and how long it throttled."""
 
 
 def board(stack: ExitStack, stub: NvmlStub) -> Sampled:
@@ -44,6 +55,57 @@ def simulated(stack: ExitStack, stub: NvmlStub) -> Sampled:
     """The page is served over HTTP; the clock and the waiting are the test's."""
     del stub
     page = stack.enter_context(power_server())
+
+    def advance(time_s: float) -> None:
+        for entry in page.body["devices"]:
+            entry["energy_j"] = entry["power_w"] * time_s
+
+    asked = SpecPower(source="simulated")
+    meter = open_meter(asked, gpus=None, count=2, simulator_url=page.url)
+    return in_virtual_time(meter, advance)
+
+
+def rapl(stack: ExitStack, stub: NvmlStub) -> Sampled:
+    """Two packages, at 200 and 300 W, the second of which starts again from 0."""
+    del stub
+    root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    for number in range(2):
+        files = {"name": f"package-{number}", "max_energy_range_uj": "262143328850"}
+        write(root / f"intel-rapl:{number}", files | {"energy_uj": str(number)})
+
+    def advance(time_s: float) -> None:
+        for number in range(2):
+            uj = 262_140_000_000 * number + round((200 + 100 * number) * (time_s - 100) * 1e6)
+            (root / f"intel-rapl:{number}/energy_uj").write_text(f"{uj % 262_143_328_850}")
+
+    advance(100.0)
+    asked = SpecPower(source="rapl", path=str(root))
+    meter = open_meter(asked, gpus=None, count=2, simulator_url=None)
+    read = in_virtual_time(meter, advance)
+    return replace(read, scopes="package", power=False, limits=False)
+
+
+def hwmon(stack: ExitStack, stub: NvmlStub) -> Sampled:
+    """One sensor of a chip that has two."""
+    del stub
+    root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    rails = {f"power{n}_label": f"rail {n}" for n in (1, 2)}
+    write(root / "hwmon0", {"name": "ina3221", "power1_input": "1", **rails})
+    (root / "hwmon0/power2_input").write_text("612500000")
+    asked = SpecPower(source="hwmon", path=str(root), field="rail 2", scope="module")
+    meter = open_meter(asked, gpus=None, count=0, simulator_url=None)
+    read = in_virtual_time(meter, lambda _: None)
+    return replace(read, count=1, scopes="module", counter=False, limits=False)
+
+
+def write(folder: Path, files: dict[str, str]) -> None:
+    folder.mkdir()
+    for name, content in files.items():
+        (folder / name).write_text(content)
+
+
+def in_virtual_time(meter: Meter, advance: Callable[[float], None]) -> Sampled:
+    """Sample a meter whose clock and waiting are the test's; ``advance`` is told the time, s."""
     time_s = 100.0
 
     def now() -> float:
@@ -54,12 +116,9 @@ def simulated(stack: ExitStack, stub: NvmlStub) -> Sampled:
     def wait(seconds: float) -> bool:
         nonlocal time_s
         time_s += seconds
-        for entry in page.body["devices"]:
-            entry["energy_j"] = entry["power_w"] * time_s
+        advance(time_s)
         return time_s >= 100 + SECONDS
 
-    asked = SpecPower(source="simulated")
-    meter = open_meter(asked, gpus=None, count=2, simulator_url=page.url)
     meter._clock = now  # type: ignore[attr-defined]
     wait(0.0)
     sampler = Sampler(meter, HZ, clock=now, wait=wait)
@@ -70,6 +129,8 @@ def simulated(stack: ExitStack, stub: NvmlStub) -> Sampled:
 
 READ: dict[str, Callable[[ExitStack, NvmlStub], Sampled]] = {
     "board": board,
+    "hwmon": hwmon,
+    "rapl": rapl,
     "simulated": simulated,
 }
 
@@ -83,8 +144,8 @@ def read(request: pytest.FixtureRequest, nvml_stub: NvmlStub) -> Iterator[Sample
 def test_it_says_what_it_is(read: Sampled) -> None:
     assert read.name
     assert read.source[0].isupper()
-    assert read.scope == "board"
-    assert len(set(read.devices)) == 2
+    assert read.scope == read.scopes
+    assert len(set(read.devices)) == read.count
 
 
 def test_every_reading_has_every_device_once_at_its_deadline(read: Sampled) -> None:
@@ -100,18 +161,22 @@ def test_every_reading_has_every_device_once_at_its_deadline(read: Sampled) -> N
 def test_units_are_watts_joules_and_nanoseconds(read: Sampled) -> None:
     for sample in read.samples:
         assert sample.error is None
-        assert sample.power_w is not None
-        assert 100 < sample.power_w < 1000
-        assert sample.energy_j is not None
-        assert sample.limit_w == 700
-        assert sample.throttle == ()
-        assert sample.throttle_ns["sw_power_cap"] == 0
+        assert (sample.power_w is not None) == read.power
+        assert sample.power_w is None or 100 < sample.power_w < 1000
+        assert (sample.energy_j is not None) == read.counter
+        assert sample.limit_w == (700 if read.limits else None)
+        assert sample.throttle == (() if read.limits else None)
+        assert sample.throttle_ns.get("sw_power_cap") == (0 if read.limits else None)
 
 
 def test_counter_and_samples_tell_one_energy(read: Sampled) -> None:
     window = energy_window(read.samples, read.devices, 101.5, 111.5, HZ)
-    assert (window.method, window.valid, window.reasons) == ("counter", True, ())
-    assert window.check_verdict == "agree"
+    lone = () if read.power and read.counter else ("counter_only",) if read.counter else None
+    assert window.reasons == (("samples_only",) if lone is None else lone)
+    assert window.valid
+    assert window.method == ("counter" if read.counter else "sampled")
+    assert window.check_verdict == ("agree" if lone == () else None)
     assert window.joules == pytest.approx(sum(window.per_device_j.values()))
-    first = {sample.device: sample.power_w or 0 for sample in read.samples[:2]}
-    assert window.joules == pytest.approx(10 * sum(first.values()), rel=0.005)
+    first = {sample.device: sample.power_w or 0 for sample in read.samples[: read.count]}
+    watts = sum(first.values()) if read.power else 500
+    assert window.joules == pytest.approx(10 * watts, rel=0.005)

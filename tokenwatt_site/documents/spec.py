@@ -314,8 +314,9 @@ class SpecPower(Strict):
     """Host of an IPMI meter."""
     command: list[str] | None = key(None, phase="power", since="remote meters")
     """Program and arguments that print a reading; run without a shell."""
-    field: str | None = key(None, phase="power", since="remote meters")
-    """Field of a JSON reading."""
+    field: str | None = key(None, phase="power")
+    """Which of a meter's readings: a field of a command's JSON, a hwmon sensor (`chip/label`),
+    RAPL's `package` or `psys`."""
     scope: Scope | None = key(None, phase="power")
     """What the meter includes, where it can't say so itself."""
     unit: str | None = key(None, phase="power", since="remote meters")
@@ -327,8 +328,8 @@ class SpecPower(Strict):
     calibration; null takes what is known of its kind."""
     query: str | None = key(None, phase="power", since="remote meters")
     """PromQL query of a Prometheus meter."""
-    path: str | None = key(None, phase="power", since="remote meters")
-    """File or folder that a replay, rapl or hwmon meter reads."""
+    path: str | None = key(None, phase="power")
+    """File or folder that a replay, rapl or hwmon meter reads; null is the machine's own."""
 
 
 class SpecHost(Strict):

@@ -10,6 +10,8 @@ from tokenwatt_site.power.meter import Meter
 # source -> module:function. Strings, so that no driver is imported until it is named.
 METERS: dict[str, str] = {
     "board": "tokenwatt_site.power.nvml:open_nvml",
+    "rapl": "tokenwatt_site.power.rapl:open_rapl",
+    "hwmon": "tokenwatt_site.power.hwmon:open_hwmon",
     "simulated": "tokenwatt_site.power.simulated:open_simulated",
 }
 _BOARD = "use `board` for what the GPUs draw"
@@ -19,8 +21,6 @@ REFUSED: dict[str, str] = {
     "ipmi": f"{_BOARD}; the node's power can't be read yet",
     "command": f"{_BOARD}, or `none`",
     "prometheus": f"{_BOARD}, or `none`",
-    "rapl": "use `none`: a run on CPUs has no power figure yet",
-    "hwmon": "use `none`: a run on CPUs has no power figure yet",
     "amd": "use `none`: AMD accelerators can't be read yet",
     "replay": "use `none`; a recorded log can't be read yet",
 }
