@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from tokenwatt_site.accelerators.identity import Accelerators
 from tokenwatt_site.documents.spec import SpecHardware, SpecModel
+from tokenwatt_site.drivers.choice import EVERY
 from tokenwatt_site.errors import RefusedError
 
 # adapter -> module:function. Strings, so that no driver is imported until it is named.
@@ -19,13 +20,14 @@ Finder = Callable[..., Accelerators]
 
 
 def identify(
-    hardware: SpecHardware, model: SpecModel, simulator_url: str | None = None
+    hardware: SpecHardware, model: SpecModel | None, simulator_url: str | None = None
 ) -> Accelerators:
     """Return the accelerators that the spec is about, by the driver's own word.
 
     Args:
         hardware: adapter, and which accelerators.
-        model: replicas × tensor_parallel × pipeline_parallel is how many there must be.
+        model: replicas × tensor_parallel × pipeline_parallel is how many there must be; None takes
+            all that there are.
         simulator_url: base URL of the server under test, for the embedded engine.
 
     Raises:
@@ -40,7 +42,9 @@ def identify(
         )
     module, function = ADAPTERS[hardware.adapter].split(":")
     finder: Finder = getattr(importlib.import_module(module), function)
-    count = model.replicas * model.tensor_parallel * model.pipeline_parallel
+    count = (
+        EVERY if model is None else model.replicas * model.tensor_parallel * model.pipeline_parallel
+    )
     found = finder(gpus=hardware.gpus, count=count, simulator_url=simulator_url)
     given = hardware.rated_bw_tbs_per_gpu
     return found if given is None else replace(found, rated_bw_tbs_per_gpu=given)

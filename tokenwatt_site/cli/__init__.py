@@ -18,6 +18,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
         "demo",
         "Measure the embedded engine and build a site of it, in two minutes.",
     ),
+    "doctor": ("doctor", "doctor", "Say what this machine can measure, and what it lacks."),
     "spec": ("spec", "spec", "Write a spec for a server, or check one."),
     "measure": (
         "measure",

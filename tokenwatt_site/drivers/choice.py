@@ -4,6 +4,9 @@ from collections.abc import Sequence
 
 from tokenwatt_site.errors import UsageError
 
+EVERY = -1
+"""As ``count``: all that answer."""
+
 
 def choose(found: Sequence[str | None], gpus: Sequence[int | str] | None, count: int) -> list[str]:
     """Return the UUIDs of the accelerators under test, in the order asked for.
@@ -11,11 +14,16 @@ def choose(found: Sequence[str | None], gpus: Sequence[int | str] | None, count:
     Args:
         found: UUIDs by index, in the driver's order; None for one that doesn't answer.
         gpus: ``hardware.gpus`` of the spec: indices or UUIDs; None takes the first ``count``.
-        count: how many the engine uses, replicas × TP × PP; 0 where it isn't known.
+        count: how many the engine uses, replicas × TP × PP; 0 where it isn't known, EVERY for all.
 
     Raises:
         UsageError: one that isn't there, doesn't answer or is named twice; not ``count`` of them.
     """
+    if gpus is None and count == EVERY:
+        answering = [uuid for uuid in found if uuid is not None]
+        if not answering:
+            raise UsageError("the driver shows no accelerator", "its own tool must show one first")
+        return answering
     if gpus is None and count == 0:
         raise UsageError(
             "which accelerators to read isn't known",

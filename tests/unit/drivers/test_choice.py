@@ -2,7 +2,7 @@
 
 import pytest
 
-from tokenwatt_site.drivers.choice import choose
+from tokenwatt_site.drivers.choice import EVERY, choose
 from tokenwatt_site.errors import UsageError
 
 FOUND = ["A", "B", None, "D"]
@@ -16,6 +16,7 @@ FOUND = ["A", "B", None, "D"]
         ([3, 0], 2, ["D", "A"]),
         (["B", 0], 2, ["B", "A"]),
         ([1], 0, ["B"]),
+        (None, EVERY, ["A", "B", "D"]),
     ],
 )
 def test_accelerators_are_chosen(
@@ -52,3 +53,8 @@ def test_the_hint_lists_what_is_there() -> None:
     with pytest.raises(UsageError, match="X") as raised:
         choose([], ["X"], 1)
     assert raised.value.hint == "this machine shows none"
+
+
+def test_a_driver_without_accelerators_is_told() -> None:
+    with pytest.raises(UsageError, match="shows no accelerator"):
+        choose([None], None, EVERY)
