@@ -5,7 +5,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokenwatt_site.documents.spec import SpecWorkload
+from tokenwatt_site.documents.spec_workload import SpecWorkload
 from tokenwatt_site.documents.tracefile import TraceFile
 from tokenwatt_site.errors import UsageError
 from tokenwatt_site.method.recorded import draw_schedule

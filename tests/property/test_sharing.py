@@ -5,7 +5,7 @@ from itertools import takewhile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tokenwatt_site.documents.spec import SharedShare, SharedTokens
+from tokenwatt_site.documents.spec_workload import SharedShare, SharedTokens
 from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.method.sharing import Shared, shared_prefix
 

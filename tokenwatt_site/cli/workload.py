@@ -96,7 +96,7 @@ def show(
 def _found(what: str, timestamps: str | None) -> "tuple[Workload, float, int]":
     """Return the workload, its first rate and its seed."""
     from tokenwatt_site.documents.doors import load_spec
-    from tokenwatt_site.documents.spec import SpecWorkload
+    from tokenwatt_site.documents.spec_workload import SpecWorkload
     from tokenwatt_site.documents.tracefile import is_path, read_file, read_trace
     from tokenwatt_site.method.replay import trace_of
     from tokenwatt_site.method.workloads import workload_of

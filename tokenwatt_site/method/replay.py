@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any, Literal
 
 from tokenwatt_site.documents.jsonfile import is_array, is_object
-from tokenwatt_site.documents.spec import LONGEST_TOKENS
+from tokenwatt_site.documents.spec_workload import LONGEST_TOKENS
 from tokenwatt_site.documents.tracefile import TraceFile
 from tokenwatt_site.errors import UsageError
 

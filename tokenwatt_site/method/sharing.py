@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from tokenwatt_site.documents.spec import SharedShare, SharedTokens
+from tokenwatt_site.documents.spec_workload import SharedShare, SharedTokens
 from tokenwatt_site.method.replay import BLOCK_TOKENS
 from tokenwatt_site.method.trace import RequestTrace
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from statistics import NormalDist
 from typing import Literal, Protocol
 
-from tokenwatt_site.documents.spec import (
+from tokenwatt_site.documents.spec_workload import (
     EmpiricalLength,
     FixedLength,
     Length,

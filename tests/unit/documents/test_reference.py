@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from tests.support.shared import ROOT
-from tokenwatt_site.documents import spec as models
+from tokenwatt_site.documents import spec, spec_workload
 from tokenwatt_site.documents.reference import Key, keys, reference
 
 PACKAGE = ROOT / "tokenwatt_site"
@@ -176,7 +176,7 @@ def annotated(node: ast.expr) -> Iterator[str]:
     for part in ast.walk(node):
         if isinstance(part, ast.Name | ast.Attribute):
             name = part.id if isinstance(part, ast.Name) else part.attr
-            alias = getattr(models, name, None)
+            alias = getattr(spec_workload, name, None) or getattr(spec, name, None)
             for model in get_args(alias) or (alias,):
                 yield from classes().get(getattr(model, "__name__", ""), ())
 

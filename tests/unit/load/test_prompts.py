@@ -1,6 +1,7 @@
 import pytest
 
-from tokenwatt_site.documents.spec import SharedShare, SharedTokens, Spec
+from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.documents.spec_workload import SharedShare, SharedTokens
 from tokenwatt_site.load.facts import Calibration, ServerFacts
 from tokenwatt_site.load.prompts import PromptMaker
 from tokenwatt_site.method.sharing import Shared, shared_prefix

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.load.conftest import Certificates
-from tokenwatt_site.first_spec import new_spec
 from tokenwatt_site.documents.doors import load_spec
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.errors import ServerError, UsageError
+from tokenwatt_site.first_spec import new_spec
 from tokenwatt_site.method.overrides import split
 from tokenwatt_site.method.profiles import shape_of
 from tokenwatt_site.method.step_model import StepModel

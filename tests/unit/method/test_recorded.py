@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.support.shared import shared_path
-from tokenwatt_site.documents.spec import Spec, SpecWorkload
+from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.documents.spec_workload import SpecWorkload
 from tokenwatt_site.documents.tracefile import TraceFile, read_file
 from tokenwatt_site.errors import UsageError
 from tokenwatt_site.method.recorded import draw_schedule, with_recorded_rate

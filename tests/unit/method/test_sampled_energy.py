@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from tokenwatt_site.documents.spec import SpecWorkload
+from tokenwatt_site.documents.spec_workload import SpecWorkload
 from tokenwatt_site.method.energy import EnergyWindow, energy_window
 from tokenwatt_site.method.profiles import shape_of
 from tokenwatt_site.method.samples import PowerSample

@@ -1,7 +1,7 @@
 from array import array
 
 from tests.support.traces import request
-from tokenwatt_site.documents.spec import SharedShare, SharedTokens
+from tokenwatt_site.documents.spec_workload import SharedShare, SharedTokens
 from tokenwatt_site.method.sharing import Shared, shared_blocks, shared_prefix
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from tokenwatt_site.documents.spec import SpecWorkload
+from tokenwatt_site.documents.spec_workload import SpecWorkload
 from tokenwatt_site.method.workload_look import LengthLook, look_at
 from tokenwatt_site.method.workloads import workload_of
 

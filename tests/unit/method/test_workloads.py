@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from tokenwatt_site.documents.spec import (
+from tokenwatt_site.documents.spec_workload import (
     EmpiricalLength,
     FixedLength,
     LognormalLength,
