@@ -1,5 +1,6 @@
 """What every meter that is built keeps to: parametrized over the dict, one line a meter."""
 
+import math
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,6 +11,8 @@ import pytest
 
 from tests.support.nvml_stub import NvmlStub
 from tests.support.power_server import power_server
+from tests.support.prometheus import dcgm_page, exporter, until
+from tests.support.prometheus import prometheus as prometheus_server
 from tokenwatt_site.documents.spec import SpecPower
 from tokenwatt_site.method.energy import energy_window
 from tokenwatt_site.method.samples import PowerSample
@@ -38,6 +41,10 @@ class Sampled:
     """It reads a running energy."""
     limits: bool = True
     """It reads the power limit, and whether and how long it throttled."""
+    hz: float = HZ
+    window_s: tuple[float, float] = (101.5, 111.5)
+    own_stamps: bool = False
+    """Its readings have times of their own, and one may be read twice."""
 
 
 def board(stack: ExitStack, stub: NvmlStub) -> Sampled:
@@ -98,6 +105,23 @@ def hwmon(stack: ExitStack, stub: NvmlStub) -> Sampled:
     return replace(read, count=1, scopes="module", counter=False, limits=False)
 
 
+def prometheus(stack: ExitStack, stub: NvmlStub) -> Sampled:
+    """Debian's server, scraping a page of two GPUs ten times a second; in real time."""
+    del stub
+    page = stack.enter_context(exporter(dcgm_page))
+    url = stack.enter_context(prometheus_server(page))
+    asked = SpecPower(source="prometheus", url=url, sampling_hz=1)
+    meter = open_meter(asked, gpus=None, count=2, simulator_url=None)
+    sampler = Sampler(meter, 5)
+    sampler.start()
+    until(lambda: len(sampler.between(0, math.inf)) > 2 * 5 * 3, "three seconds of readings")
+    samples = sampler.stop()
+    meter.close()
+    edges_s = (samples[0].t_s, samples[-1].t_s)
+    read = Sampled(meter.name, meter.source, meter.scope, meter.devices, samples, edges_s[0])
+    return replace(read, limits=False, own_stamps=True, hz=1.0, window_s=edges_s)
+
+
 def write(folder: Path, files: dict[str, str]) -> None:
     folder.mkdir()
     for name, content in files.items():
@@ -130,6 +154,7 @@ def in_virtual_time(meter: Meter, advance: Callable[[float], None]) -> Sampled:
 READ: dict[str, Callable[[ExitStack, NvmlStub], Sampled]] = {
     "board": board,
     "hwmon": hwmon,
+    "prometheus": prometheus,
     "rapl": rapl,
     "simulated": simulated,
 }
@@ -151,6 +176,9 @@ def test_it_says_what_it_is(read: Sampled) -> None:
 def test_every_reading_has_every_device_once_at_its_deadline(read: Sampled) -> None:
     for device in read.devices:
         stamps = [sample.t_s for sample in read.samples if sample.device == device]
+        if read.own_stamps:
+            assert stamps == sorted(stamps)
+            continue
         assert len(stamps) == SECONDS * HZ + 1
         late = [stamp - read.begin_s - k / HZ for k, stamp in enumerate(stamps)]
         assert min(late) >= 0
@@ -170,7 +198,7 @@ def test_units_are_watts_joules_and_nanoseconds(read: Sampled) -> None:
 
 
 def test_counter_and_samples_tell_one_energy(read: Sampled) -> None:
-    window = energy_window(read.samples, read.devices, 101.5, 111.5, HZ)
+    window = energy_window(read.samples, read.devices, *read.window_s, read.hz)
     lone = () if read.power and read.counter else ("counter_only",) if read.counter else None
     assert window.reasons == (("samples_only",) if lone is None else lone)
     assert window.valid
@@ -179,4 +207,5 @@ def test_counter_and_samples_tell_one_energy(read: Sampled) -> None:
     assert window.joules == pytest.approx(sum(window.per_device_j.values()))
     first = {sample.device: sample.power_w or 0 for sample in read.samples[: read.count]}
     watts = sum(first.values()) if read.power else 500
-    assert window.joules == pytest.approx(10 * watts, rel=0.005)
+    seconds = read.window_s[1] - read.window_s[0]
+    assert window.joules == pytest.approx(seconds * watts, rel=0.005)

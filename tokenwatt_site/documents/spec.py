@@ -23,7 +23,7 @@ _MOST_STEPS = 100
 Steps = Annotated[int, Field(ge=0, le=_MOST_STEPS), BeforeValidator(whole)]
 Repeats = Annotated[int, Field(gt=0, le=_MOST_STEPS), BeforeValidator(whole)]
 Growth = Annotated[float, Field(ge=1.01, le=1000)] | Annotated[int, Field(gt=1, le=1000)]
-Hertz = Annotated[int, Field(ge=1, le=100)] | Annotated[float, Field(ge=0.1, le=100)]
+Hertz = Annotated[int, Field(ge=1, le=100)] | Annotated[float, Field(ge=0.01, le=100)]
 Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 """Name of an environment variable: a key put here by mistake is refused, and not repeated."""
 
@@ -131,6 +131,9 @@ class SpecMeasurement(Strict):
     search_window_s: Positive = key(60, phase="load")
     """Seconds of a ladder's search window; longer where fewer than 100 requests would arrive, at
     most ten times."""
+    idle_s: Annotated[float, Field(ge=0, le=3600)] | None = key(None, phase="power")
+    """Seconds without load, before the first window and again after the last, in which the meters
+    read what the machine draws anyway; null means 60 where a meter is named, 0 leaves it out."""
     repeats: Repeats = key(3, phase="search")
     """Confirm windows at the reported rate; all must keep the limits. An adaptive search takes its
     mode's number, unless this is given, and counts them together."""
@@ -223,13 +226,13 @@ class SpecPower(Strict):
     amd and replay are known by name."""
     sampling_hz: Hertz | None = key(None, phase="power")
     """Samples a second; null means what suits the meter: 10 for boards, 1 for most others."""
-    url: str | None = key(None, phase="power", since="remote meters")
+    url: str | None = key(None, phase="power")
     """Address of a remote meter, without user name or password in it."""
-    username: str | None = key(None, phase="power", since="remote meters")
-    """User name at a remote meter."""
-    password_env: Variable | None = key(None, phase="power", since="remote meters")
+    username: str | None = key(None, phase="power")
+    """User name at a remote meter; without one, Prometheus is given the password as a token."""
+    password_env: Variable | None = key(None, phase="power")
     """Name of the environment variable that holds the password."""
-    verify_tls: bool = key(default=True, phase="power", since="remote meters")
+    verify_tls: bool = key(default=True, phase="power")
     """Verify the meter's certificate."""
     chassis: str | None = key(None, phase="power", since="remote meters")
     """Redfish chassis to read where there are several."""
@@ -242,15 +245,15 @@ class SpecPower(Strict):
     RAPL's `package` or `psys`."""
     scope: Scope | None = key(None, phase="power")
     """What the meter includes, where it can't say so itself."""
-    unit: str | None = key(None, phase="power", since="remote meters")
-    """Unit of the reading: W, kW, mW, J, kWh."""
-    quantity: Literal["power", "energy"] | None = key(None, phase="power", since="remote meters")
+    unit: str | None = key(None, phase="power")
+    """Unit of the reading: W, kW, mW; J, kJ, mJ, Wh, kWh."""
+    quantity: Literal["power", "energy"] | None = key(None, phase="power")
     """Whether the reading is power or a running total of energy."""
     gain_pct: NonNegative | None = key(None, phase="power")
     """Bound of the meter's systematic error in percent of the reading, by its data sheet or its
     calibration; null takes what is known of its kind."""
-    query: str | None = key(None, phase="power", since="remote meters")
-    """PromQL query of a Prometheus meter."""
+    query: str | None = key(None, phase="power")
+    """PromQL query of a Prometheus meter, one scalar or one vector; null reads DCGM's GPUs."""
     path: str | None = key(None, phase="power")
     """File or folder that a replay, rapl or hwmon meter reads; null is the machine's own."""
 

@@ -2,7 +2,7 @@
 
 import math
 import threading
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
 
 from tokenwatt_site.method.samples import PowerSample
@@ -90,7 +90,8 @@ class Sampler:
                 PowerSample(middle_s, device, error="meter_failed") for device in self.meter.devices
             ]
         self.errors += sum(sample.error is not None for sample in samples)
-        self._samples.extend(samples)
+        for sample in samples:  # a remote meter's may be of a time before the last error's
+            insort(self._samples, sample, key=_time)
         self._last = samples
 
 

@@ -31,7 +31,7 @@ def parse(section: str, values: dict[str, Any]) -> None:
         ("sweep", {"max_backoffs": 101}),
         ("sweep", {"confirm_steps": 101}),
         ("measurement", {"repeats": 101}),
-        ("power", {"source": "board", "sampling_hz": 0.09}),
+        ("power", {"source": "board", "sampling_hz": 0.009}),
         ("power", {"source": "board", "sampling_hz": 101}),
     ],
 )
@@ -47,7 +47,7 @@ def test_a_value_out_of_all_measure_is_refused(section: str, values: dict[str, A
         ("workload", {"input_tokens": {"median": 1024, "p90": 4096.0, "max": 8192}}),
         ("sweep", {"growth": 1.01, "bisect_steps": 0, "confirm_steps": 100}),
         ("sweep", {"growth": 2}),
-        ("power", {"source": "board", "sampling_hz": 0.1}),
+        ("power", {"source": "board", "sampling_hz": 0.01}),
         ("power", {"source": "board", "sampling_hz": 100}),
     ],
 )
