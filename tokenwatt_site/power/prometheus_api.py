@@ -105,7 +105,7 @@ class PrometheusApi:
             if response.headers.get("content-encoding", "identity").lower() != "identity":
                 raise httpx.DecodingError("it is compressed, and identity was asked for")
             data = bytearray()
-            for piece in response.iter_raw():
+            for piece in response.iter_bytes():
                 data += piece
                 if len(data) > MOST_BYTES:
                     raise httpx.DecodingError(f"it is longer than {MOST_BYTES:,} bytes")

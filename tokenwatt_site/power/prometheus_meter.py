@@ -150,9 +150,7 @@ def _reading(row: Row, part: Part) -> tuple[float, float, str | None]:
         raw, stamp_s = float(value[1]), float(stamp[1])
     except ValueError:
         return 0.0, 0.0, "bad_answer"
-    if raw >= _BLANK_64 or raw in _BLANKS:
-        return 0.0, 0.0, "not_supported"
-    code = checked(raw, part.quantity)
-    if not math.isfinite(stamp_s):
-        code = "bad_answer"
+    code = checked(raw, part.quantity) if math.isfinite(stamp_s) else "bad_answer"
+    if code is None and (raw >= _BLANK_64 or raw in _BLANKS):
+        code = "not_supported"
     return raw * part.factor, stamp_s, code
