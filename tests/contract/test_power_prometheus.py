@@ -1,20 +1,27 @@
 """Debian's Prometheus with what its readers stumble over: repeats, dead targets, empty answers."""
 
+import json
 import re
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.prometheus import UUIDS, WATTS, Exporter, dcgm_page, exporter, prometheus, until
+from tests.support.shared import require
 from tokenwatt_site.documents.spec import SpecPower
 from tokenwatt_site.errors import RefusedError, UsageError
 from tokenwatt_site.power import open_meter
 from tokenwatt_site.power.meter import Meter
 
+HUNTER2 = "$2b$04$mlbi7iCHwEW8FfdvtVDLD.8/GtGyABvHaQiF5D34CC0T/ivC//QJO"
+"""The password of the server with one, by bcrypt."""
 SPLIT = "GPU-11111111-2222-3333-4444-555555555555"
 BLANK = "GPU-99999999-2222-3333-4444-555555555555"
-PDU = {"source": "prometheus", "quantity": "power", "unit": "W", "scope": "node_ac"}
+PDU: dict[str, Any] = {"source": "prometheus", "quantity": "power", "unit": "W", "scope": "node_ac"}
 
 
 class Server:
@@ -169,3 +176,35 @@ def test_sampling_faster_than_the_scrapes_is_refused(server: Server) -> None:
     ):
         pass
     assert re.search(r"sampling_hz: (8|9)", refused.value.hint)
+
+
+def test_a_server_with_its_own_certificate_and_a_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {"cert_file": str(tmp_path / "cert.pem"), "key_file": str(tmp_path / "key.pem")}
+    make = [require("openssl"), "req", "-x509", "-newkey", "ec", "-pkeyopt"]
+    make += ["ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=localhost"]
+    make += ["-out", files["cert_file"], "-keyout", files["key_file"]]
+    subprocess.run(make, check=True, capture_output=True)
+    web = tmp_path / "web.yml"
+    web.write_text(
+        json.dumps({"tls_server_config": files, "basic_auth_users": {"reader": HUNTER2}})
+    )
+    monkeypatch.setenv("PROM_PASSWORD", "hunter2")
+    rights = {"username": "reader", "password_env": "PROM_PASSWORD"}
+    with prometheus(web=web) as url:
+        server = Server(url, Exporter(""))
+        asked = {"query": "vector(802)", **PDU}
+        with (
+            pytest.raises(RefusedError, match="CERTIFICATE_VERIFY_FAILED") as refused,
+            opened(server, **asked, **rights),
+        ):
+            pass
+        assert "verify_tls" in refused.value.hint
+        with (
+            pytest.raises(RefusedError, match="unauthorized"),
+            opened(server, verify_tls=False, **asked),
+        ):
+            pass
+        with opened(server, verify_tls=False, **asked, **rights) as meter:
+            assert meter.read()[0].power_w == 802

@@ -60,8 +60,11 @@ def exporter(page: Callable[[], str]) -> Iterator[Exporter]:
 
 
 @contextmanager
-def prometheus(*exporters: Exporter) -> Iterator[str]:
-    """Run a server that scrapes exporters ten times a second; give its address when it is up."""
+def prometheus(*exporters: Exporter, web: Path | None = None) -> Iterator[str]:
+    """Run a server that scrapes exporters ten times a second; give its address when it is up.
+
+    ``web`` is its web configuration, of TLS: the address is then that of https.
+    """
     targets = [{"targets": [each.address]} for each in exporters]
     scrape = {"job_name": "dcgm", "static_configs": targets}
     every = {"scrape_interval": SCRAPE, "scrape_timeout": SCRAPE}
@@ -72,6 +75,7 @@ def prometheus(*exporters: Exporter) -> Iterator[str]:
             "config.file": config,
             "storage.tsdb.path": Path(folder) / "data",
             "web.listen-address": "127.0.0.1:0",
+            **({"web.config.file": web} if web else {}),
         }
         process = subprocess.Popen(
             [require("prometheus"), *(f"--{name}={value}" for name, value in options.items())],
@@ -80,8 +84,9 @@ def prometheus(*exporters: Exporter) -> Iterator[str]:
             text=True,
         )
         try:
-            url = f"http://{_address(process)}"
-            until(lambda: _scraped(url) == len(exporters), "no target was scraped")
+            url = f"{'https' if web else 'http'}://{_address(process)}"
+            if exporters:  # the first scrapes are five seconds away
+                until(lambda: _scraped(url) == len(exporters), "no target was scraped")
             yield url
         finally:
             process.kill()

@@ -131,3 +131,14 @@ def test_a_thread_of_its_own_reads_until_stop() -> None:
 
 def test_stop_before_start_has_nothing() -> None:
     assert Sampler(Meter(Time(0)), 10).stop() == []
+
+
+def test_readings_of_an_earlier_time_are_put_in_their_place() -> None:
+    time = Time(0.4)
+    meter = Meter(time)
+    times = iter([50.0, 50.2, 50.1, 50.1, 50.4])
+    meter.read = lambda: [PowerSample(next(times), "a", power_w=100.0)]  # type: ignore[method-assign]
+    sampler = Sampler(meter, 10, clock=time.now, wait=time.wait)
+    sampler.run()
+    assert stamps(sampler) == pytest.approx([0, 0.1, 0.1, 0.2, 0.4])
+    assert [sample.t_s for sample in sampler.between(50.05, 50.25)] == [50.1, 50.1, 50.2]
