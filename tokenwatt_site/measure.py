@@ -44,9 +44,10 @@ from tokenwatt_site.load.workers import workers_for
 from tokenwatt_site.method import prose
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.draw import tail_s
-from tokenwatt_site.method.figures import MeasuredWindow
+from tokenwatt_site.method.evidence import power_file
 from tokenwatt_site.method.identity import same_set_up, same_spec
-from tokenwatt_site.method.meters import meter_specs, primary_meter, rate_hz
+from tokenwatt_site.method.measured_window import MeasuredWindow
+from tokenwatt_site.method.meters import idle_s, meter_specs, rate_hz
 from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.profiles import shape_of
 from tokenwatt_site.method.rebuild import Rebuilt
@@ -144,26 +145,29 @@ def plan(spec: Spec, options: Options, resumed: Resumed | None = None) -> dict[s
     _refuse(spec)
     address = None if spec.engine.endpoint == SIMULATOR else Address.of(spec.engine.endpoint)
     workload = workload_of(spec.workload, trace)
-    meter = primary_meter(spec)
-    settle_s = max(SETTLE_S, 2 / rate_hz(meter) if meter else 0.0)
+    meters = meter_specs(spec)
+    settle_s = max(SETTLE_S, *(2 / rate_hz(meter) for meter in meters), 0.0)
     cost = bounds_of(spec, trace, tail_s(spec, trace) + LEAD_S + settle_s)
+    rest_min = 2 * (idle_s(spec) + 2 * settle_s) / 60 if idle_s(spec) else 0.0
     folder = options.out.with_suffix("")
     names = [
         "schedule.jsonl",
         "events.jsonl",
         "requests.jsonl.gz",
-        *(["power.jsonl.gz"] if meter else []),
+        *map(power_file, range(len(meters))),
         *(["trace.jsonl.gz"] if trace else []),
     ]
     return {
         "endpoint": address.url if address else "the embedded engine",
         "loopback": address.loopback if address else True,
         "windows": [cost.windows_min, cost.windows_max],
-        "minutes": [cost.minutes_best, cost.minutes_worst],
+        "minutes": [cost.minutes_best + rest_min, cost.minutes_worst + rest_min],
         "limits": prose.promise(spec),
         "workload": workload.describe(),
         "search": _search(spec),
-        "power": f"{meter.source} at {rate_hz(meter):g} Hz" if meter else "none",
+        "power": ", ".join(f"{meter.source} at {rate_hz(meter):g} Hz" for meter in meters)
+        or "none",
+        "idle_s": idle_s(spec),
         "out": str(options.out),
         "resumed": len(resumed.rebuilt.windows) if resumed else None,
         "files": [str(options.out), *(str(folder / name) for name in names)],
@@ -248,8 +252,6 @@ def _refuse(spec: Spec) -> None:
     refuse_secrets(spec)
     if spec.engine.simulator:
         shape_of(spec.engine.simulator.profile, spec.engine.simulator.overrides)
-    if len(meter_specs(spec)) > 1:
-        raise RefusedError("power: several meters aren't in this version", "name the one to report")
     if spec.hosts:
         raise RefusedError(
             "hosts: several hosts aren't in this version", "measure one host, with `power`"

@@ -24,13 +24,16 @@ from tokenwatt_site.load.scrape import Scraper
 from tokenwatt_site.load.selftest import Stamina, proves_nothing
 from tokenwatt_site.load.target import Target
 from tokenwatt_site.load.workers import Playing, staged
-from tokenwatt_site.method.account import Account, Beside, Load, MeterFacts, account, planned
+from tokenwatt_site.method.account import Account, Beside, Load, account, planned
 from tokenwatt_site.method.adaptive_facts import SearchFacts
 from tokenwatt_site.method.assemble import Closing, Resolved, assemble
 from tokenwatt_site.method.draw import draw, schedule_row
-from tokenwatt_site.method.events import begin_row, load_row, probe_row
-from tokenwatt_site.method.evidence import power_row, request_row
-from tokenwatt_site.method.figures import MeasuredWindow, window_record
+from tokenwatt_site.method.events import begin_row, idle_row, load_row, probe_row
+from tokenwatt_site.method.evidence import power_file, power_row, request_row
+from tokenwatt_site.method.figures import window_record
+from tokenwatt_site.method.idle import AFTER, BEFORE, Idle, idle_stretch
+from tokenwatt_site.method.measured_window import MeasuredWindow
+from tokenwatt_site.method.meters import MeterFacts, idle_s
 from tokenwatt_site.method.probe import Done, Measured, Probe
 from tokenwatt_site.method.rebuild import Rebuilt
 from tokenwatt_site.method.replay import Trace, trace_rows
@@ -49,7 +52,7 @@ SETTLE_S = 1.0
 PATIENCE_S = 2.0
 """A search that takes longer to say what comes next is talked of."""
 EDGE_S = 2.0
-"""Power samples are kept from this long before a warm-up."""
+"""Readings are kept from this long before a load, of slow meters from three of theirs."""
 
 
 async def at_once(call: Callable[[], Probe | Done]) -> Probe | Done:
@@ -96,6 +99,8 @@ class Session:
     done: Done | None = None
     search: Search = field(init=False)
     """Says what to measure next."""
+    idle: list[Idle] = field(default_factory=list)
+    """What the meters read without load."""
     _series: dict[int, dict[str, Any]] = field(default_factory=dict)
     """By window."""
     _at: str = ""
@@ -113,7 +118,7 @@ class Session:
     def go_on(self, rebuilt: Rebuilt) -> None:
         """Take the place of a session that was cut off, as it stood after its last window."""
         self.windows, self.history = rebuilt.windows, rebuilt.history
-        self._series = rebuilt.series
+        self._series, self.idle = rebuilt.series, rebuilt.idle
         self.search, self._facts = rebuilt.search, rebuilt.facts
         self.setup.resolved = rebuilt.begin.resolved
         self._resumed = True
@@ -124,9 +129,11 @@ class Session:
         self._begin()
         self.save()
         try:
+            await self._rest(BEFORE)
             while self.done is None:
                 step = await self._ask()
                 if isinstance(step, Done):
+                    await self._rest(AFTER)
                     self.done = step
                     self._event("done", word=step.word, rate_rps=step.rate_rps)
                 else:
@@ -139,6 +146,21 @@ class Session:
             self._end("SERVER_GONE")
             raise
         return self.document()
+
+    async def _rest(self, index: int) -> None:
+        """Read the meters for some time without load, if that wasn't done before a kill."""
+        seconds = idle_s(self.spec)
+        if not seconds or any(each.index == index for each in self.idle):
+            return
+        when = "before the load" if index == BEFORE else "after the load"
+        text = f"reading idle power for {seconds:g} s {when}"
+        self.setup.tell({"event": "note", "about": "power", "text": text})
+        clock, settle_s = self.setup.clock, self._settle_s()
+        begin_s = clock.now() + settle_s
+        await clock.sleep_until(begin_s + seconds + settle_s)
+        read = self._power_rows(index, begin_s, begin_s + seconds + settle_s)
+        self._event("idle", **idle_row(index, seconds))
+        self.idle.append(idle_stretch(index, seconds, list(zip(self.meters(), read, strict=True))))
 
     async def _ask(self) -> Probe | Done:
         """Ask the search what comes next, which may take seconds."""
@@ -267,12 +289,7 @@ class Session:
         from_s = t0_s - EDGE_S
         w1_s = t0_s + probe.warmup_s + probe.window_s
         to_s = max(played.t_end_s, w1_s) + self._settle_s()
-        read: list[list[dict[str, Any]]] = []
-        for number, sampler in enumerate(self.setup.samplers):
-            near = sampler.between(from_s, to_s)
-            read.append([power_row(sample, probe.index, t0_s) for sample in near])
-            name = "power.jsonl.gz" if number == 0 else f"power-{number + 1}.jsonl.gz"
-            store.append(name, read[-1])
+        read = self._power_rows(probe.index, t0_s, to_s)
         pages = self.setup.scraper.between(from_s, to_s) if self.setup.scraper else []
         said = [page_row(page, probe.index, t0_s) for page in pages]
         if self.setup.scraper:
@@ -280,6 +297,15 @@ class Session:
         self._event("played", **load_row(probe.index, load))
         beside = Beside(list(zip(self.meters(), read, strict=True)), said)
         return account(self.spec, probe, load, rows, beside)
+
+    def _power_rows(self, index: int, t0_s: float, to_s: float) -> list[list[dict[str, Any]]]:
+        """Write the readings from shortly before ``t0_s`` on as evidence; return them by meter."""
+        read: list[list[dict[str, Any]]] = []
+        for number, sampler in enumerate(self.setup.samplers):
+            near = sampler.between(t0_s - max(EDGE_S, 3 / sampler.hz), to_s)
+            read.append([power_row(sample, index, t0_s) for sample in near])
+            self.setup.store.append(power_file(number), read[-1])
+        return read
 
     def meters(self) -> list[MeterFacts]:
         """Return what each meter is, the primary one first."""
@@ -291,6 +317,7 @@ class Session:
                 sampler.meter.name,
                 sampler.meter.source,
                 sampler.gain_pct,
+                averaged_s(sampler.meter),
             )
             for sampler in self.setup.samplers
         ]
@@ -330,7 +357,9 @@ class Session:
     def document(self) -> Run:
         """Return the document of what was measured so far."""
         setup = self.setup
-        closing = Closing(self._at, setup.store.evidence(), self._series, self._ended, self._facts)
+        closing = Closing(
+            self._at, setup.store.evidence(), self._series, self._ended, self._facts, self.idle
+        )
         return assemble(self.spec, setup.resolved, self.windows, self.done, closing, setup.trace)
 
     def save(self) -> None:

@@ -46,6 +46,7 @@ def spec_of(**sections: Mapping[str, Any]) -> Spec:
             "seed": 5,
         },
         "measurement": {
+            "idle_s": 0.5,
             "warmup_s": 0.2,
             "window_s": 0.2,
             "search_window_s": 0.2,
@@ -140,6 +141,8 @@ class VirtualRun:
     wall: Callable[[], float] | None = None
     role: str = "baseline"
     trace: Trace | None = None
+    samplers: tuple[Any, ...] = ()
+    """Those of several meters; without them there is one, if the spec asks for power."""
     tell: Callable[[dict[str, Any]], None] = lambda _: None
 
     def session(self, store: RunStore) -> Session:
@@ -152,7 +155,7 @@ class VirtualRun:
             clock=VirtualClock(),
             connect=self.connect(),
             wall=self.wall or loop.time,
-            samplers=[VirtualSampler()] if self.spec.power else [],  # type: ignore[list-item]
+            samplers=self.samplers or ([VirtualSampler()] if self.spec.power else []),  # type: ignore[arg-type]
             store=store,
             tell=self.tell,
             server={"model": FACTS.model},

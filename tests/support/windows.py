@@ -5,7 +5,8 @@ from typing import Any
 from tests.support.traces import steady
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method.energy import EnergyWindow
-from tokenwatt_site.method.figures import MeasuredWindow, MeterWindow
+from tokenwatt_site.method.measured_window import MeasuredWindow, MeterWindow
+from tokenwatt_site.method.meters import MeterFacts
 from tokenwatt_site.method.trace import RequestTrace
 from tokenwatt_site.method.window import Phase, Window, judge
 
@@ -41,7 +42,7 @@ def window_of(
 ) -> MeasuredWindow:
     window = Window(index, phase, rate, 0.0, 10.0, 2.0)
     stats = judge(traces, window, (spec or spec_of()).slo, 30.0)
-    meters = () if energy is None else (MeterWindow("board", energy),)
+    meters = () if energy is None else (MeterWindow(MeterFacts("board", ("a", "b"), 10), energy),)
     return MeasuredWindow(
         window, stats, meters, CLIENT, "2026-11-30T12:01:00Z", stats.valid, tuple(stats.reasons)
     )

@@ -83,7 +83,6 @@ def test_a_plan_knows_this_machine(endpoint: str, *, loopback: bool) -> None:
     [
         ({"sweep": {"strategy": "adaptive", "growth": 2}}, UsageError, r"sweep\.growth"),
         ({"sweep": {"mode": "quick"}}, UsageError, "sweep.mode"),
-        ({"power": [{"source": "board"}, {"source": "simulated"}]}, RefusedError, "several meters"),
         ({"hosts": [{"name": "a", "power": []}]}, RefusedError, "hosts"),
         (
             {"engine": {"endpoint": "http://127.0.0.1:1/v1", "simulator": {}}},

@@ -22,7 +22,15 @@ from tokenwatt_site.documents.base import (
     Strict,
 )
 from tokenwatt_site.documents.spec import Spec
-from tokenwatt_site.documents.window import Client, Counts, Dist, Energy, Series, WindowRecord
+from tokenwatt_site.documents.window import (
+    Client,
+    Counts,
+    Dist,
+    Energy,
+    MeterReport,
+    Series,
+    WindowRecord,
+)
 
 SCHEMA_VERSION = "1"
 METHOD_VERSION = "1"
@@ -283,6 +291,8 @@ class Config(Strict):
     tokens: TokenMeans | None = None
     realised: Realised | None = None
     energy: Energy | None = None
+    meters: list[MeterReport] | None = None
+    """The meters after the primary one, in the spec's order."""
     client: Client | None = None
     throttle_share_pct: Percent | None = None
     power_limit_w: Positive | None = None

@@ -64,13 +64,35 @@ class Energy(Strict):
     reasons: list[str] = []
     """Codes of what makes the figure invalid or doubtful."""
     j_per_output_token: NonNegative | None = None
+    net_j_per_output_token: NonNegative | None = None
+    """What is left of it without the power that the machine draws anyway."""
     idle_w: NonNegative | None = None
+    """Mean power with the server up and no load, before the first window and after the last."""
+    idle_s: NonNegative | None = None
+    """How long that was read."""
+    idle_drift_w: Number | None = None
+    """After less before."""
     samples: Count | None = None
     gaps: Count | None = None
     check: MeterCheck | None = None
     uncertainty: dict[str, Number] | None = None
     """Parts of the uncertainty of J/token, percent."""
     node_minus_boards_w: Number | None = None
+
+
+class MeterReport(Strict):
+    """What a further meter says of the same windows."""
+
+    name: str
+    """The adapter."""
+    source: str
+    """The meter in words."""
+    scope: Scope
+    sampling_hz: Positive
+    energy: Energy
+    difference_pct: Number | None = None
+    """Against the primary meter, percent of it; only where both include the same."""
+    verdict: Literal["agree", "warn", "disagree"] | None = None
 
 
 class Client(Strict):
@@ -147,6 +169,7 @@ class WindowRecord(Strict):
     slo_attainment_pct: Percent | None
     mean_concurrency: NonNegative | None = None
     energy: Energy | None = None
+    meters: list[MeterReport] | None = None
     client: Client | None = None
     throttle_counts: dict[str, Count] = {}
     tail_s: NonNegative | None = None

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tokenwatt_site.documents.spec import Scope, Spec
+from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method.energy import energy_window
 from tokenwatt_site.method.evidence import sample_of, trace_of
-from tokenwatt_site.method.figures import MeasuredWindow, MeterWindow
+from tokenwatt_site.method.measured_window import MeasuredWindow, MeterWindow
+from tokenwatt_site.method.meters import MeterFacts
 from tokenwatt_site.method.probe import Measured, Probe
 from tokenwatt_site.method.records import records_of
 from tokenwatt_site.method.series import series
@@ -54,22 +55,6 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class MeterFacts:
-    """What a meter is."""
-
-    scope: Scope
-    devices: tuple[str, ...]
-    hz: float
-    """Samples a second that were asked for."""
-    name: str = ""
-    """The adapter's name."""
-    source: str = ""
-    """The meter in words."""
-    gain_pct: float | None = None
-    """Bound of its systematic error, percent of the reading; None where nobody says."""
-
-
-@dataclass(frozen=True, slots=True)
 class Beside:
     """What was read beside the load."""
 
@@ -107,9 +92,7 @@ def account(spec: Spec, probe: Probe, load: Load, requests: Rows, beside: Beside
     stats = judge(traces, window, spec.slo, end_s)
     samples = [[sample_of(row) for row in rows] for _, rows in power]
     meters = tuple(
-        MeterWindow(
-            meter.scope, energy_window(read, meter.devices, window.w0_s, window.w1_s, meter.hz)
-        )
+        MeterWindow(meter, energy_window(read, meter.devices, window.w0_s, window.w1_s, meter.hz))
         for (meter, _), read in zip(power, samples, strict=True)
     )
     reasons = [*stats.reasons]

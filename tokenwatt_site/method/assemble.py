@@ -10,7 +10,9 @@ from tokenwatt_site.documents.run import METHOD_VERSION, SCHEMA_VERSION, Evidenc
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method import prose, summary
 from tokenwatt_site.method.adaptive_facts import SearchFacts
-from tokenwatt_site.method.figures import MeasuredWindow, pooled, window_record
+from tokenwatt_site.method.figures import pooled, window_record
+from tokenwatt_site.method.idle import Idle
+from tokenwatt_site.method.measured_window import MeasuredWindow
 from tokenwatt_site.method.meters import is_simulated, primary_meter, rate_hz
 from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.replay import Trace
@@ -55,6 +57,8 @@ class Closing:
     """Code of why the measurement ended before the search did; empty while it runs."""
     facts: SearchFacts | None = None
     """What an adaptive search knows beside its answer."""
+    idle: Sequence[Idle] = ()
+    """What the meters read without load."""
 
 
 def assemble(
@@ -76,7 +80,7 @@ def assemble(
         trace: the recorded trace that the spec names.
     """
     reported = _reported(windows, done)
-    config, missing = _config(spec, resolved, reported, windows)
+    config, missing = _config(spec, resolved, reported, windows, closing.idle)
     series = closing.series
     drawn = [series[w.window.index] for w in reported if w.window.index in series]
     if drawn:
@@ -167,6 +171,7 @@ def _config(
     resolved: Resolved,
     reported: list[MeasuredWindow],
     windows: Sequence[MeasuredWindow],
+    idle: Sequence[Idle],
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     config: dict[str, Any] = {
         "key": resolved.origin.role,
@@ -184,7 +189,7 @@ def _config(
         "accuracy": None,
     }
     if reported:
-        config |= pooled(reported, spec.slo)
+        config |= pooled(reported, spec.slo, idle)
     chosen = {w.window.index for w in reported}
     config["windows"] = [window_record(w) for w in reported]
     config["sweep"] = [window_record(w) for w in windows if w.window.index not in chosen]
@@ -239,7 +244,7 @@ def _power(
 ) -> dict[str, Any]:
     meter = primary_meter(spec)
     window_s = reported[0].window.length_s if reported else confirm_s(spec, trace)
-    scope = reported[0].meters[0].scope if reported and reported[0].meters else None
+    scope = reported[0].meters[0].facts.scope if reported and reported[0].meters else None
     return {
         "source": spec.text.source or resolved.meter_source or "none",
         "kind": _kind(scope) if meter else "none",

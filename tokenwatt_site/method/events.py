@@ -12,8 +12,9 @@ from tokenwatt_site import __version__
 from tokenwatt_site.documents import doors
 from tokenwatt_site.documents.run import METHOD_VERSION, Hardware
 from tokenwatt_site.documents.spec import Spec
-from tokenwatt_site.method.account import Load, MeterFacts
+from tokenwatt_site.method.account import Load
 from tokenwatt_site.method.assemble import Resolved
+from tokenwatt_site.method.meters import MeterFacts
 from tokenwatt_site.method.probe import Cut, Probe
 from tokenwatt_site.method.prose import Origin
 
@@ -77,6 +78,11 @@ def probe_of(row: Mapping[str, Any]) -> Probe:
     if "cut" in row:
         facts["cut"] = Cut(**row["cut"])
     return Probe(**facts)
+
+
+def idle_row(index: int, seconds: float) -> dict[str, Any]:
+    """Return the facts of ``idle``: a stretch without load that the meters were read in."""
+    return {"index": index, "seconds": seconds}
 
 
 def load_row(index: int, load: Load) -> dict[str, Any]:

@@ -54,6 +54,11 @@ def request_row(trace: RequestTrace, window: int, t0_s: float) -> dict[str, Any]
     return row
 
 
+def power_file(number: int) -> str:
+    """Return the name of the file with a meter's readings, by its place in the spec from 0."""
+    return "power.jsonl.gz" if number == 0 else f"power-{number + 1}.jsonl.gz"
+
+
 def trace_of(row: dict[str, Any], t0_s: float = 0.0) -> RequestTrace:
     """Return the trace of a row; ``request_row`` of it gives the same row."""
     stamps = array("d")

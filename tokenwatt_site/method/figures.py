@@ -4,46 +4,18 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
-from tokenwatt_site.method.energy import EnergyWindow
-from tokenwatt_site.method.server_metrics import ServerWindow
+from tokenwatt_site.method.energy_report import energy, further_meters
+from tokenwatt_site.method.idle import Idle
+from tokenwatt_site.method.measured_window import MeasuredWindow
 from tokenwatt_site.method.slo import Slo
 from tokenwatt_site.method.statistics import mean_interval, nearest_rank
 from tokenwatt_site.method.trace import TOKEN_SOURCES
-from tokenwatt_site.method.window import Window, WindowStats
+from tokenwatt_site.method.window import WindowStats
 
 CDF_POINTS = 80
-
-
-@dataclass(frozen=True, slots=True)
-class MeterWindow:
-    """What one meter says of a window."""
-
-    scope: str
-    energy: EnergyWindow
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredWindow:
-    """One window with everything that was observed in it."""
-
-    window: Window
-    stats: WindowStats
-    meters: tuple[MeterWindow, ...]
-    """The primary meter first; empty without a meter."""
-    client: dict[str, float | None]
-    """What the load generator says of itself, keys of documents.run.Client."""
-    started: str
-    valid: bool
-    reasons: tuple[str, ...]
-    inject: int = 0
-    """Requests of the stationary start."""
-    stationary: bool | None = None
-    """Whether requests in flight showed no trend; None where the window was too short to tell."""
-    server: ServerWindow | None = None
-    """What the server says of itself."""
 
 
 def window_record(measured: MeasuredWindow) -> dict[str, Any]:
@@ -83,14 +55,22 @@ def window_record(measured: MeasuredWindow) -> dict[str, Any]:
         record["server"] = asdict(measured.server)
     if measured.meters:
         record["energy"] = energy([measured])
+        record |= _further([measured])
         record["throttle_counts"] = dict(measured.meters[0].energy.throttle_counts)
     return record
 
 
-def pooled(windows: Sequence[MeasuredWindow], slo: Slo) -> dict[str, Any]:
+def pooled(
+    windows: Sequence[MeasuredWindow], slo: Slo, idle: Sequence[Idle] = ()
+) -> dict[str, Any]:
     """Return the keys of ``documents.run.Config`` that windows at one rate give together.
 
     Percentiles are those of the pooled cohorts, rates are sums over summed seconds.
+
+    Args:
+        windows: the windows, at least one.
+        slo: the limits.
+        idle: what the meters read without load.
     """
     stats = [w.stats for w in windows]
     seconds = sum(w.window.length_s for w in windows)
@@ -115,7 +95,7 @@ def pooled(windows: Sequence[MeasuredWindow], slo: Slo) -> dict[str, Any]:
     figures["ttft_p99_ms"] = figures["ttft_ms"]["p99"]
     figures["tpot_p99_ms"] = figures["tpot_ms"]["p99"]
     if windows[0].meters:
-        figures |= _power(windows)
+        figures |= _power(windows, idle)
     return figures
 
 
@@ -221,11 +201,12 @@ def _client(windows: Sequence[MeasuredWindow]) -> dict[str, float | None]:
     return worst
 
 
-def _power(windows: Sequence[MeasuredWindow]) -> dict[str, Any]:
+def _power(windows: Sequence[MeasuredWindow], idle: Sequence[Idle]) -> dict[str, Any]:
     primary = [w.meters[0].energy for w in windows]
-    document = energy(windows)
+    document = energy(windows, idle)
     figures: dict[str, Any] = {
         "energy": document,
+        **_further(windows, idle),
         "throttle_counts": dict(sum((Counter(e.throttle_counts) for e in primary), Counter[str]())),
     }
     if document["joules"] is not None:
@@ -236,55 +217,7 @@ def _power(windows: Sequence[MeasuredWindow]) -> dict[str, Any]:
     return figures
 
 
-def energy(windows: Sequence[MeasuredWindow]) -> dict[str, Any]:
-    """Return the primary meter's energy over windows, as ``documents.run.Energy`` holds it."""
-    parts = [w.meters[0].energy for w in windows]
-    valid = all(e.valid and e.joules is not None for e in parts)
-    joules = math.fsum(e.joules for e in parts if e.joules is not None) if valid else None
-    tokens = math.fsum(w.stats.output_tok_s * w.window.length_s for w in windows)
-    document: dict[str, Any] = {
-        "scope": windows[0].meters[0].scope,
-        "method": "counter" if all(e.method == "counter" for e in parts) else "sampled",
-        "joules": joules,
-        "seconds": math.fsum(e.seconds for e in parts),
-        "valid": valid,
-        "reasons": sorted({reason for e in parts for reason in e.reasons}),
-        "j_per_output_token": joules / tokens if joules is not None and tokens else None,
-        "samples": sum(e.samples for e in parts),
-        "gaps": sum(e.gaps for e in parts),
-    }
-    check = _check(parts)
-    if check is not None:
-        document["check"] = check
-    if len(windows) > 1 and joules is not None:
-        document["uncertainty"] = _uncertainty(windows)
-    return document
-
-
-def _check(parts: Sequence[EnergyWindow]) -> dict[str, Any] | None:
-    """The second reading over all windows, where each window has one."""
-    if any(e.check_joules is None or e.joules is None or e.check_method is None for e in parts):
-        return None
-    joules = math.fsum(e.check_joules for e in parts if e.check_joules is not None)
-    first = math.fsum(e.joules for e in parts if e.joules is not None)
-    order = {"agree": 0, "warn": 1, "disagree": 2}
-    worst = max((e.check_verdict or "agree" for e in parts), key=lambda word: order[word])
-    return {
-        "method": parts[0].check_method,
-        "joules": joules,
-        "difference_pct": 100 * (joules - first) / first if first else 0.0,
-        "verdict": worst,
-    }
-
-
-def _uncertainty(windows: Sequence[MeasuredWindow]) -> dict[str, float]:
-    """Return the part of J/token's uncertainty that repeats show, percent; no meter gain."""
-    each = [
-        e.joules / (w.stats.output_tok_s * w.window.length_s)
-        for w in windows
-        if (e := w.meters[0].energy).joules is not None and w.stats.output_tok_s
-    ]
-    if len(each) < 2:  # noqa: PLR2004 - one value has no spread
-        return {}
-    mean, half = mean_interval(each)
-    return {"repeats_pct": 100 * half / mean} if half is not None and mean else {}
+def _further(windows: Sequence[MeasuredWindow], idle: Sequence[Idle] = ()) -> dict[str, Any]:
+    """Return the key for the meters after the primary one; a run with one meter has none."""
+    reports = further_meters(windows, idle)
+    return {"meters": reports} if reports else {}

@@ -5,9 +5,9 @@ from typing import Any
 
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.errors import UsageError
-from tokenwatt_site.method.account import MeterFacts
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.events import Begin, begin_row
+from tokenwatt_site.method.meters import MeterFacts
 from tokenwatt_site.method.verify import Mismatch, differences
 
 _HINT = "measure anew, with another --out; windows of two set-ups are never mixed"

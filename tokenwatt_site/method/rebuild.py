@@ -17,7 +17,8 @@ from tokenwatt_site.method.adaptive_facts import SearchFacts
 from tokenwatt_site.method.assemble import Closing, assemble
 from tokenwatt_site.method.draw import draw, horizon_s, schedule_row
 from tokenwatt_site.method.events import Begin, begin_of, load_of, probe_of, probe_row
-from tokenwatt_site.method.figures import MeasuredWindow
+from tokenwatt_site.method.idle import Idle, idle_stretch
+from tokenwatt_site.method.measured_window import MeasuredWindow
 from tokenwatt_site.method.probe import Done, Measured, Probe
 from tokenwatt_site.method.replay import Trace, trace_of_rows
 from tokenwatt_site.method.schedule import Schedule
@@ -66,6 +67,8 @@ class Rebuilt:
     history: list[Measured] = field(default_factory=list)
     series: dict[int, dict[str, Any]] = field(default_factory=dict)
     """By window."""
+    idle: list[Idle] = field(default_factory=list)
+    """What the meters read without load."""
     done: Done | None = None
     at: str = ""
     """Time of the last event."""
@@ -83,7 +86,7 @@ class Rebuilt:
 
     def document(self, evidence: Sequence[Evidence]) -> Run:
         """Return the document of it, with the evidence that it names."""
-        closing = Closing(self.at, evidence, self.series, self.ended, self.facts)
+        closing = Closing(self.at, evidence, self.series, self.ended, self.facts, self.idle)
         begin = self.begin
         return assemble(begin.spec, begin.resolved, self.windows, self.done, closing, self.trace)
 
@@ -178,6 +181,14 @@ class _Walk:
         if accounted.series is not None:
             built.series[index] = accounted.series
 
+    def idle(self, event: Row) -> None:
+        """The meters were read without load."""
+        power = [
+            (meter, _readings(groups, event["index"]))
+            for meter, groups in zip(self.built.begin.meters, self._power, strict=True)
+        ]
+        self.built.idle.append(idle_stretch(event["index"], event["seconds"], power))
+
     def done(self, event: Row) -> None:
         """The search ended: ask it for its answer."""
         step = self._asked()
@@ -214,6 +225,7 @@ class _Walk:
 _STEPS = {
     "window": _Walk.window,
     "played": _Walk.played,
+    "idle": _Walk.idle,
     "done": _Walk.done,
     "resumed": _Walk.resumed,
 }

@@ -7,7 +7,7 @@ from typing import Any
 
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method.adaptive_facts import SearchFacts
-from tokenwatt_site.method.figures import MeasuredWindow
+from tokenwatt_site.method.measured_window import MeasuredWindow
 from tokenwatt_site.method.probe import Done
 
 _OVERRIDES = ("window_s", "repeats", "warmup_s")

@@ -12,13 +12,8 @@ from tokenwatt_site.documents.run import Hardware, Run
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method.assemble import Closing, Resolved, assemble
 from tokenwatt_site.method.energy import EnergyWindow, energy_window
-from tokenwatt_site.method.figures import (
-    MeasuredWindow,
-    distribution,
-    percentile,
-    pooled,
-    window_record,
-)
+from tokenwatt_site.method.figures import distribution, percentile, pooled, window_record
+from tokenwatt_site.method.measured_window import MeasuredWindow
 from tokenwatt_site.method.meters import primary_meter
 from tokenwatt_site.method.probe import Done
 from tokenwatt_site.method.prose import Origin

@@ -7,9 +7,10 @@ import pytest
 
 from tests.support.windows import spec_of
 from tokenwatt_site.documents.run import METHOD_VERSION, Hardware
-from tokenwatt_site.method.account import Load, MeterFacts
+from tokenwatt_site.method.account import Load
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.events import begin_of, begin_row, load_of, load_row, probe_of, probe_row
+from tokenwatt_site.method.meters import MeterFacts
 from tokenwatt_site.method.probe import Cut, Probe
 from tokenwatt_site.method.prose import Origin
 
