@@ -23,18 +23,24 @@ class _Counter:
 
     zone: Zone
     last_uj: int | None = None
+    last_s: float = 0.0
     total_uj: int = 0
 
-    def add(self, uj: int) -> float:
+    def add(self, uj: int, t_s: float) -> float:
         """Take a reading; return the running total, J.
 
-        A step of more than half the range is no start from 0 but a reset: the total then falls, so
-        that whoever looks at it sees one.
+        A step of more than half the range is no start from 0 but a reset, and after a pause in
+        which it may have started again more than once nobody knows: the total then falls, so that
+        whoever looks at it sees a reset.
         """
-        step_uj = 0 if self.last_uj is None else (uj - self.last_uj) % self.zone.range_uj
-        reset = self.last_uj is not None and step_uj > self.zone.range_uj / 2
-        self.total_uj = 0 if reset else self.total_uj + step_uj
-        self.last_uj = uj
+        if self.last_uj is None:
+            self.total_uj = uj
+        else:
+            step_uj = (uj - self.last_uj) % self.zone.range_uj
+            paused = t_s - self.last_s > _wrap_s(self.zone)
+            reset = paused or step_uj > self.zone.range_uj / 2
+            self.total_uj = 0 if reset else self.total_uj + step_uj
+        self.last_uj, self.last_s = uj, t_s
         return self.total_uj / 1e6
 
 
@@ -74,7 +80,7 @@ class RaplMeter:
             return PowerSample(t_s, counter.zone.name, error=code)
         if uj > counter.zone.range_uj:
             return PowerSample(t_s, counter.zone.name, error="bad_answer")
-        return PowerSample(t_s, counter.zone.name, energy_j=counter.add(uj))
+        return PowerSample(t_s, counter.zone.name, energy_j=counter.add(uj, t_s))
 
 
 def open_rapl(
@@ -141,13 +147,18 @@ def _check_readable(zone: Zone) -> None:
 
 
 def _check_rate(zone: Zone, power: SpecPower) -> None:
-    wrap_s = zone.range_uj / 1e6 / MOST_W
+    wrap_s = _wrap_s(zone)
     if rate_hz(power) * wrap_s * WRAP_SHARE < 1:
         raise UsageError(
             f"power.sampling_hz: at {rate_hz(power):g} Hz the counter of {zone.name} may start "
             f"again unseen: at {MOST_W:g} W it does after {wrap_s:.0f} s",
             f"sample at {1 / (wrap_s * WRAP_SHARE):.2g} Hz or faster",
         )
+
+
+def _wrap_s(zone: Zone) -> float:
+    """Return how soon a counter may start again, s."""
+    return zone.range_uj / 1e6 / MOST_W
 
 
 def _scope(power: SpecPower, field: str) -> Scope:
