@@ -9,7 +9,7 @@ from tests.support.nvml_stub import Answer, NvmlStub, ask, start, uuid
 from tokenwatt_site.method.energy import EnergyWindow, energy_window
 
 BOARD = {"source": "board"}
-USAGE = "power usage, a 1 s average on most GPUs since Ampere"
+USAGE = "power usage, a 1 s average"
 
 
 def sampled(stub: NvmlStub, state: str = "", **request: object) -> Answer:
@@ -88,6 +88,26 @@ def test_a_field_that_a_board_lacks_is_replaced_and_named(
     result = window(answer)
     assert result.valid
     assert result.mean_w == pytest.approx(594, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "state, averaged_s",
+    [
+        ("", 0),
+        ("instant=0", 1),
+        ("module=1 instant=0", 1),
+        ("fields=0", 1),
+        ("fields=0 arch=0", 1),
+        ("fields=0 arch=7", 1),
+        ("fields=0 arch=7 kinds=3", 0),
+        ("fields=0 arch=5", 0),
+    ],
+)
+def test_averaged_power_is_told(nvml_stub: NvmlStub, state: str, averaged_s: float) -> None:
+    """Power usage is of the moment up to Turing and on GA100, else a mean of 1 s."""
+    told = sampled(nvml_stub, state, seconds=0.05).result
+    assert told["averaged_s"] == averaged_s
+    assert (" 1 s average" in told["source"]) == bool(averaged_s)
 
 
 def test_a_counter_that_isnt_supported_is_never_0(nvml_stub: NvmlStub) -> None:

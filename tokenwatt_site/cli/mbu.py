@@ -168,7 +168,7 @@ def _named(known: "Sequence[Hardware]", name: str) -> "Hardware":
     from difflib import get_close_matches
 
     wanted = " ".join(name.split()).casefold()
-    by = {each.name.casefold(): each for each in known}
+    by = {name.casefold(): each for each in known for name in (each.name, *each.aliases)}
     by |= {each.name.removeprefix(f"{each.vendor} ").casefold(): each for each in known}
     if wanted in by:
         return by[wanted]

@@ -36,6 +36,8 @@ class Hardware(Strict):
 
     name: Annotated[str, Field(min_length=1)]
     """As run documents name it in ``hardware.accelerator``."""
+    aliases: list[Annotated[str, Field(min_length=1)]] = []
+    """Other names of it, as drivers give them."""
     vendor: str
     rated_bw_tbs: Figure | None = None
     """Memory bandwidth, TB/s."""
@@ -68,6 +70,19 @@ def parse_hardware(file: yamlfile.YamlFile, name: str) -> Hardware:
 
 
 def known_hardware(folder: Path) -> dict[str, Hardware]:
-    """Return the accelerators of a ``content/hardware`` folder by name."""
-    found = (load_hardware(path) for path in sorted(folder.glob("*.yaml")))
-    return {hardware.name: hardware for hardware in found}
+    """Return the accelerators of a ``content/hardware`` folder by every name that they go by.
+
+    Raises:
+        UsageError: a file can't be read, or two of them claim one name.
+    """
+    known: dict[str, Hardware] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        hardware = load_hardware(path)
+        for name in (hardware.name, *hardware.aliases):
+            if name in known:
+                raise UsageError(
+                    f"{path}: {known[name].name} goes by the name of {name} too",
+                    "give each accelerator's file names of its own",
+                )
+            known[name] = hardware
+    return known

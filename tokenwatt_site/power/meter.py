@@ -12,6 +12,11 @@ Now = Callable[[], float]
 now: Now = time.monotonic
 
 
+def averaged_s(meter: object) -> float:
+    """Return over how long a meter's power readings are means, s; 0 for most, which don't say."""
+    return float(getattr(meter, "averaged_s", 0.0))
+
+
 class Meter(Protocol):
     """One meter: a device's power and its energy counter are one meter, not two."""
 

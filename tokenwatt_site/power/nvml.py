@@ -26,7 +26,11 @@ class NvmlMeter:
 
     name = "nvml"
     gain_pct = 5.0
-    """Yang et al., "Part-time Power Measurements: nvidia-smi's Lack of Attention" (SC24)."""
+    """NVIDIA states ± 5 % for Fermi and Kepler (nvmlDeviceGetPowerUsage) and nothing since.
+
+    Yang, Adamek and Armour held 70 boards of all generations against external meters (SC24,
+    arXiv 2312.02741); of it the abstract alone was checked, which names no figure for a board.
+    """
 
     def __init__(self, nvml: Nvml, boards: Sequence[Board], scope: Scope, clock: Now = now) -> None:
         self._nvml = nvml
@@ -37,6 +41,7 @@ class NvmlMeter:
         self.devices = tuple(board.uuid for board in boards)
         counter = "energy counter and " if all(board.counter for board in boards) else ""
         power = boards[0].power_words
+        self.averaged_s = max(board.averaged_s for board in boards)
         self.source = f"GPU {scope.replace('_', ' ')} power sum (NVIDIA: {counter}{power})"
 
     def read(self) -> list[PowerSample]:

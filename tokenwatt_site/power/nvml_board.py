@@ -1,5 +1,6 @@
 """One NVIDIA GPU: what its driver tells of it differs by driver and by board, so it is probed."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +26,10 @@ _POWER_FIELDS: tuple[tuple[int, int, str], ...] = (
     (_INSTANT, _MODULE, "instant power of the module"),
     (_AVERAGE, _MODULE, "1 s average power of the module"),
 )
-_USAGE = "power usage, a 1 s average on most GPUs since Ampere"
+_AVERAGED_S = 1.0
+_AMPERE = 7
+_GA100 = re.compile(r"\bA(30|100|800)X?\b")
+"""GPUs of Ampere whose power usage is of the moment, by name: the architecture doesn't tell."""
 _DOUBLE, _UINT, _ULONG, _ULONGLONG, _SLONGLONG, _SINT, _USHORT = range(7)
 _MEMBERS = {
     _DOUBLE: "dVal", _UINT: "uiVal", _ULONG: "ulVal", _ULONGLONG: "ullVal",
@@ -45,6 +49,8 @@ class Board:
     """It has an energy counter."""
     throttled_ns: dict[int, str]
     """Fields of throttled time that it has."""
+    usage_averaged: bool = True
+    """nvmlDeviceGetPowerUsage is a mean of 1 s: on Ampere and newer, but for GA100."""
 
     @property
     def fields(self) -> list[tuple[int, int]]:
@@ -55,7 +61,15 @@ class Board:
     @property
     def power_words(self) -> str:
         """Its power in words."""
-        return _USAGE if self.power is None else self.power[2]
+        if self.power is not None:
+            return self.power[2]
+        return "power usage, a 1 s average" if self.usage_averaged else "power usage"
+
+    @property
+    def averaged_s(self) -> float:
+        """Over how long each reading of its power is a mean, s; 0 where it is of the moment."""
+        averaged = self.usage_averaged if self.power is None else self.power[0] == _AVERAGE
+        return _AVERAGED_S if averaged else 0.0
 
     @property
     def scope(self) -> Scope:
@@ -88,7 +102,17 @@ def probe(nvml: Nvml, uuid: str) -> Board:
     throttled_ns = {field: name for field, name in timed.items() if field in told}
     if {"sw_thermal", "hw_thermal"} & set(throttled_ns.values()):
         throttled_ns.pop(THERMAL_NS, None)
-    return Board(uuid, handle, power, energy_mj is not None, throttled_ns)
+    averaged = _usage_averaged(nvml, handle)
+    return Board(uuid, handle, power, energy_mj is not None, throttled_ns, averaged)
+
+
+def _usage_averaged(nvml: Nvml, handle: Any) -> bool:
+    """Tell what nvmlDeviceGetPowerUsage gives of a GPU; an unknown one is taken for a new one."""
+    architecture, _ = nvml.ask(nvml.lib.nvmlDeviceGetArchitecture, handle)
+    name, _ = nvml.ask(nvml.lib.nvmlDeviceGetName, handle)
+    if architecture == _AMPERE:
+        return _GA100.search(name or "") is None
+    return architecture is None or architecture > _AMPERE
 
 
 def read_fields(

@@ -20,6 +20,7 @@ from tokenwatt_site.accelerators import identify
 from tokenwatt_site.documents.spec import SpecHardware, SpecModel, SpecPower
 from tokenwatt_site.errors import TokenwattError
 from tokenwatt_site.power import open_meter
+from tokenwatt_site.power.meter import averaged_s
 from tokenwatt_site.power.sampler import Sampler
 
 BEGIN_S = 100.0
@@ -72,6 +73,7 @@ def sample(request: dict[str, Any]) -> dict[str, Any]:
         "source": meter.source,
         "scope": meter.scope,
         "devices": meter.devices,
+        "averaged_s": averaged_s(meter),
         "skipped": sampler.skipped,
         "errors": sampler.errors,
         "samples": [asdict(sample) for sample in samples],

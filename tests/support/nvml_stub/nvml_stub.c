@@ -38,7 +38,9 @@ static struct {
     double events;         /* 0: the call's name of driver 535 is missing; -1: the old one too */
     double limit_w, mhz, celsius;
     double temperature_v;  /* 0: nvmlDeviceGetTemperatureV is missing, as before driver 560; -1: the old one too */
-    double kinds;          /* 2: GPUs of two names */
+    double kinds;          /* 2: GPUs of two names; 3: of GA100 */
+    double arch;           /* nvmlDeviceArchitecture_t; 0: the call is missing, as before driver 450 */
+    double limit_step_w;   /* GPU i may draw i x limit_step_w more */
     double mig;            /* 1: MIG is on */
     double lost;           /* GPU that is lost, -1: none */
     double by_uuid;        /* 0: no GPU is found by its UUID */
@@ -48,7 +50,7 @@ static struct {
     .gpus = 4, .now_s = -1, .high_w = 594, .duty = 0.5, .gain = 1, .energy_j = -1, .counter = 1,
     .counter_step_s = 0.02, .counter_gain = 1, .fields = 1, .instant = 1, .usage = 1, .ns = 1,
     .events = 1, .limit_w = 700, .mhz = 1500, .celsius = 55, .temperature_v = 1, .lost = -1,
-    .by_uuid = 1,
+    .by_uuid = 1, .arch = 9,
 };
 
 static const struct { const char *key; double *value; } keys[] = {
@@ -57,7 +59,8 @@ static const struct { const char *key; double *value; } keys[] = {
     KEY(gain), KEY(energy_j), KEY(counter), KEY(counter_step_s), KEY(counter_gain), KEY(reset),
     KEY(fields), KEY(instant), KEY(module), KEY(usage), KEY(ns), KEY(cap_share),
     KEY(thermal_share), KEY(reasons), KEY(events), KEY(limit_w), KEY(mhz), KEY(celsius),
-    KEY(temperature_v), KEY(kinds), KEY(mig), KEY(lost), KEY(by_uuid), KEY(denied), KEY(init),
+    KEY(temperature_v), KEY(kinds), KEY(mig), KEY(lost), KEY(by_uuid), KEY(denied), KEY(init), KEY(arch),
+    KEY(limit_step_w),
 };
 
 static char last_file[4096];
@@ -198,7 +201,14 @@ CALL(nvmlDeviceGetHandleByUUID, const char *uuid, void **device) {
 }
 CALL(nvmlDeviceGetName, void *device, char *text, unsigned size) {
     TRY(check(device));
-    snprintf(text, size, state.kinds == 2 && index_of(device) % 2 ? "NVIDIA H100" : "NVIDIA H200");
+    if (state.kinds == 3) snprintf(text, size, "NVIDIA A100-SXM4-80GB");
+    else snprintf(text, size, state.kinds == 2 && index_of(device) % 2 ? "NVIDIA H100" : "NVIDIA H200");
+    return OK;
+}
+CALL(nvmlDeviceGetArchitecture, void *device, unsigned *arch) {
+    TRY(check(device));
+    if (!state.arch) return NO_FUNCTION;
+    *arch = (unsigned)state.arch;
     return OK;
 }
 CALL(nvmlDeviceGetPowerUsage, void *device, unsigned *mw) {
@@ -276,7 +286,7 @@ CALL(nvmlDeviceGetCurrentClocksThrottleReasons, void *device, unsigned long long
 CALL(nvmlDeviceGetEnforcedPowerLimit, void *device, unsigned *mw) {
     TRY(check(device));
     if (state.limit_w <= 0) return NOT_SUPPORTED;
-    *mw = (unsigned)lround(state.limit_w * 1000);
+    *mw = (unsigned)lround((state.limit_w + index_of(device) * state.limit_step_w) * 1000);
     return OK;
 }
 CALL(nvmlDeviceGetMigMode, void *device, unsigned *current, unsigned *pending) {

@@ -50,7 +50,8 @@ def group_views(content: Content) -> list[GroupView]:
 
 def hardware_slug(content: Content, name: str) -> str:
     """Return the slug of an accelerator: its file's name where it has facts."""
-    return next((key for key, facts in content.hardware.items() if facts.name == name), slug(name))
+    facts = content.hardware.items()
+    return next((key for key, each in facts if name in (each.name, *each.aliases)), slug(name))
 
 
 def _views(content: Content, kind: str, names: Callable[[Run], list[str]]) -> Iterator[GroupView]:
