@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tokenwatt_site.documents import jsonfile
+from tokenwatt_site.documents.neighbour import neighbour
 from tokenwatt_site.errors import UsageError
 
 MAX_BYTES = 4 * 1024 * 1024
@@ -35,8 +36,26 @@ def load_model_config(path: Path) -> ModelConfig:
         UsageError: it is a folder without one, too large, or no object.
         DocumentError: it can't be read, or isn't JSON.
     """
-    if path.is_dir():
-        path = path / _NAME
+    return _loaded(path / _NAME if path.is_dir() else path)
+
+
+def spec_model_config(config: str | None, folder: Path) -> ModelConfig | None:
+    """Read the config that a spec's ``model.config`` names; None where it names none.
+
+    Args:
+        config: the value of ``model.config``.
+        folder: the spec's folder, which the path doesn't leave.
+
+    Raises:
+        RefusedError: the path leaves the folder.
+        UsageError, DocumentError: see ``load_model_config``.
+    """
+    if config is None:
+        return None
+    return load_model_config(neighbour(config, folder, "model.config", "config.json"))
+
+
+def _loaded(path: Path) -> ModelConfig:
     data = _bytes(path)
     beside = path.with_name(path.name.removesuffix(_NAME) + _BESIDE)
     named = path.name.endswith(_NAME) and beside.is_file()
@@ -48,6 +67,8 @@ def load_model_config(path: Path) -> ModelConfig:
 
 
 def _bytes(path: Path) -> bytes:
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path}: not a file", "name the model's config.json")
     data = jsonfile.read_bytes(path)
     if len(data) > MAX_BYTES:
         raise UsageError(

@@ -2,8 +2,9 @@
 
 import stat
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath
 
+from tokenwatt_site.documents.neighbour import neighbour
 from tokenwatt_site.errors import RefusedError, UsageError
 
 MAX_BYTES = 64 * 1024 * 1024
@@ -44,11 +45,7 @@ def read_trace(trace: str | None, folder: Path) -> TraceFile | None:
     """
     if trace is None or not is_path(trace):
         return None
-    if PurePosixPath(trace).is_absolute() or PureWindowsPath(trace).drive or "\0" in trace:
-        raise _outside(trace)
-    if not (folder / trace).resolve().is_relative_to(folder.resolve()):
-        raise _outside(trace)
-    return _read(folder / trace, trace)
+    return _read(neighbour(trace, folder, "workload.trace", "trace"), trace)
 
 
 def read_file(path: Path) -> TraceFile:
@@ -58,13 +55,6 @@ def read_file(path: Path) -> TraceFile:
         UsageError: see ``read_trace``.
     """
     return _read(path, path.as_posix())
-
-
-def _outside(trace: str) -> RefusedError:
-    return RefusedError(
-        f"workload.trace {trace!r} leaves the spec's folder",
-        "put the trace beside the spec or below, and name it by its path from there",
-    )
 
 
 def _read(path: Path, shown: str) -> TraceFile:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
+from tokenwatt_site.method.decoding import Decoding
 from tokenwatt_site.method.flow import (
     Flow,
     dispersion,
@@ -167,6 +168,8 @@ class WindowStats:
     asked_output_tokens: float | None
     planned_cached_pct: float | None
     """Prompt tokens of the cohort that a cache may hold, by the workload's plan."""
+    decoding: Decoding
+    """Of the finished requests of the cohort."""
 
 
 def window_length_s(nominal_s: float, rate_rps: float, min_requests: int) -> float:
@@ -255,6 +258,7 @@ def judge(traces: Sequence[RequestTrace], window: Window, slo: Slo, now_s: float
         planned_cached_pct=_pct(
             sum(t.n_planned for t in cohort), sum(t.input_tokens for t in cohort)
         ),
+        decoding=Decoding.of(finished),
     )
 
 

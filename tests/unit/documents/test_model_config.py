@@ -1,12 +1,13 @@
 """config.json files of strangers: found, bounded, read."""
 
 import hashlib
+import os
 from pathlib import Path
 
 import pytest
 
-from tokenwatt_site.documents.model_config import MAX_BYTES, load_model_config
-from tokenwatt_site.errors import DocumentError, TokenwattError, UsageError
+from tokenwatt_site.documents.model_config import MAX_BYTES, load_model_config, spec_model_config
+from tokenwatt_site.errors import DocumentError, RefusedError, TokenwattError, UsageError
 
 
 def test_a_config_and_the_file_beside_it(tmp_path: Path) -> None:
@@ -47,3 +48,32 @@ def test_too_large_or_missing(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_bytes(b"{}" + b" " * MAX_BYTES)
     with pytest.raises(UsageError, match="more than a config"):
         load_model_config(tmp_path)
+
+
+def test_a_spec_names_a_config_in_its_folder(tmp_path: Path) -> None:
+    inner = tmp_path / "specs" / "models"
+    inner.mkdir(parents=True)
+    (inner / "config.json").write_text('{"a": 1}', encoding="utf-8")
+    found = spec_model_config("models/config.json", tmp_path / "specs")
+    assert found is not None
+    assert found.config == {"a": 1}
+    assert spec_model_config("models", tmp_path / "specs") == found
+    assert spec_model_config(None, tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["../config.json", "/etc/passwd", "C:\\config.json", "a\0b", "out"]
+)
+def test_and_none_outside(tmp_path: Path, name: str) -> None:
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    folder = tmp_path / "specs"
+    folder.mkdir()
+    (folder / "out").symlink_to(tmp_path)
+    with pytest.raises(RefusedError, match=r"model\.config"):
+        spec_model_config(name, folder)
+
+
+def test_no_pipe_is_waited_on(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "config.json")
+    with pytest.raises(UsageError, match="not a file"):
+        load_model_config(tmp_path / "config.json")

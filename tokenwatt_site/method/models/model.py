@@ -12,8 +12,11 @@ from tokenwatt_site.method.models.quantization import Quantization, quantization
 from tokenwatt_site.method.models.read import geometry, language_part
 
 ATTENTION_TP = "attention_tensor_parallel"
-"""A key of model.geometry that is none of config.json: over how many accelerators attention is
+"""Keys of model.geometry that are none of config.json. Over how many accelerators attention is
 split, where engines run it data-parallel (1) beside experts that are split over all."""
+MOST = 10_000
+VERIFIED, ACCEPTED = "tokens_verified", "tokens_accepted"
+"""Tokens of a sequence that a step verifies, and that it gets of them, with a draft."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,10 @@ class Model:
     """Of what isn't quantised."""
     attention_tp: int | None
     """Accelerators that attention is split over; None: all of the tensor parallel ones."""
+    verified: float
+    """Tokens of a sequence in one step."""
+    accepted: float
+    """Tokens that a sequence gets of one step."""
     config: ModelConfig
     """The keys that were used, enough to make this model again."""
 
@@ -70,11 +77,12 @@ def model(files: ModelConfig, served: Served) -> Model:
         UsageError: naming the key that isn't understood.
     """
     overrides = dict(served.geometry or {})
-    attention_tp = overrides.pop(ATTENTION_TP, None)
-    if attention_tp is not None and (type(attention_tp) is not int or attention_tp < 1):
+    attention_tp = _own_key(overrides, ATTENTION_TP)
+    verified, accepted = (_own_key(overrides, key) or 1.0 for key in (VERIFIED, ACCEPTED))
+    if accepted > verified:
         raise UsageError(
-            f"model.geometry.{ATTENTION_TP}: {str(attention_tp)[:40]!r} is no number of devices",
-            "1 where attention is data-parallel; leave it out where it is split like the rest",
+            f"model.geometry.{ACCEPTED}: more tokens are accepted than verified",
+            f"give {VERIFIED}, which is no less",
         )
     shape = geometry(files.config, overrides)
     language = {**language_part(files.config), **overrides}
@@ -88,7 +96,21 @@ def model(files: ModelConfig, served: Served) -> Model:
         files.sha256,
     )
     weight = _weight(served.weight_dtype, quantized)
-    return Model(shape, quantized, weight, kv, kv_source, own, attention_tp, kept)
+    split = None if attention_tp is None else int(attention_tp)
+    return Model(shape, quantized, weight, kv, kv_source, own, split, verified, accepted, kept)
+
+
+def _own_key(overrides: dict[str, Any], key: str) -> float | None:
+    """Take one of our own keys out of the overrides."""
+    value = overrides.pop(key, None)
+    if value is None:
+        return None
+    whole = key == ATTENTION_TP
+    if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
+        raise UsageError(f"model.geometry.{key}: it is no number", "a number of 1 or more")
+    if not 1 <= value <= MOST:
+        raise UsageError(f"model.geometry.{key}: {value:g} can't be", "a number of 1 or more")
+    return value
 
 
 _BLOCKS = ("quantization_config", "expert_dtype")
