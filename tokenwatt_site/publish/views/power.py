@@ -6,8 +6,10 @@ from tokenwatt_site import units
 from tokenwatt_site.documents.run import Config
 from tokenwatt_site.documents.window import Energy
 from tokenwatt_site.method.derived import hardware_of, power_of
+from tokenwatt_site.publish.charts.chart import Table
 from tokenwatt_site.publish.views import words
 from tokenwatt_site.publish.views.headline import Source
+from tokenwatt_site.publish.views.meters import meter_table
 from tokenwatt_site.publish.views.slo import Bar
 
 _NOTABLE_PCT = 1.0
@@ -31,13 +33,17 @@ class PowerView:
     text: str
     bars: tuple[Bar, ...]
     rows: tuple[Row, ...]
+    meters: Table | None = None
+    """All meters, where there are several."""
 
 
 def power_view(source: Source) -> PowerView:
     """Return what the document says of power, throttling and the meter."""
     share = source.figures.throttle_share_pct
     bars = (_throttle_bar(source.config, share),) if share is not None else ()
-    return PowerView(_title(source), _text(source), bars, tuple(_rows(source)))
+    power = power_of(source.run, source.config)
+    meters = meter_table(source.config, power.source, power.sampling_hz)
+    return PowerView(_title(source), _text(source), bars, tuple(_rows(source)), meters)
 
 
 def _title(source: Source) -> str:
@@ -96,7 +102,7 @@ def _rows(source: Source) -> list[Row]:
         Row("Sampling", ", ".join(filter(None, [hz, power.window if f.power_w else ""]))),
         Row("Mean power", _w(f.power_w), source.why("node_power_kw")),
         Row("Power limit", f"{units.significant(limit_w)} W each" if limit_w else ""),
-        Row("Idle power", _w(energy.idle_w if energy else None)),
+        Row("Idle power", _w(energy.idle_w if energy else None), _idle_note(energy)),
     ]
     if energy is not None:
         rows += _energy_rows(energy)
@@ -105,6 +111,17 @@ def _rows(source: Source) -> list[Row]:
 
 def _w(value: float | None) -> str:
     return "" if value is None else f"{units.number(value, 'w')} W"
+
+
+def _idle_note(energy: Energy | None) -> str:
+    """Say how idle power was read, and whether it moved."""
+    if energy is None or energy.idle_s is None:
+        return ""
+    note = f"{units.duration_text(energy.idle_s)} without load"
+    if energy.idle_drift_w is not None:
+        drift = units.fixed(float(energy.idle_drift_w), 0, signed=True)
+        return f"{note}, before and after: {drift} W between them"
+    return note
 
 
 def _scope_note(source: Source) -> str:
@@ -119,6 +136,9 @@ def _energy_rows(energy: Energy) -> list[Row]:
     if energy.joules is not None:
         shown = f"{units.number(energy.joules, 'j')} J in {units.duration_text(energy.seconds)}"
         rows.append(Row("Energy", shown))
+    if energy.net_j_per_output_token is not None:
+        net = units.number(energy.net_j_per_output_token, "j_per_token")
+        rows.append(Row("Above idle", f"{net} J/token", "ranked is the gross figure"))
     if energy.samples is not None:
         gaps = f", {energy.gaps:,} gaps" if energy.gaps else ", no gaps" if energy.gaps == 0 else ""
         rows.append(Row("Samples", f"{energy.samples:,}{gaps}"))
