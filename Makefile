@@ -49,8 +49,9 @@ types: env ## mypy and pyright, both strict
 schemas: env ## Write schemas/ from the models
 	$(BIN)/python -m tokenwatt_site.documents.schema schemas
 
-docs: env ## Write docs/spec.md and docs/commands.md from the code
+docs: env ## Write docs/spec.md, docs/commands.md and docs/hardware.md from the code and content
 	$(BIN)/python -m tokenwatt_site.documents.reference docs/spec.md
+	$(BIN)/python -m tokenwatt_site.documents.hardware_table content/hardware docs/hardware.md
 	$(BIN)/python -m tokenwatt_site.cli.reference docs/commands.md
 
 slow: env ## The tests that take minutes

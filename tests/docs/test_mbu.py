@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from tests.support.shared import ROOT
 from tokenwatt_site.cli.mbu import mbu
+from tokenwatt_site.documents.hardware_table import table
 from tokenwatt_site.method.models.read import known_types
 
 PAGE = (ROOT / "docs" / "mbu.md").read_text(encoding="utf-8")
@@ -39,3 +40,9 @@ def test_every_known_type_is_listed() -> None:
     names = {word.strip(".,") for word in listed.split()}
     missing = {name for name in known_types() if name.removesuffix("_text") not in names}
     assert missing == {"deepseek_ref"}  # another name of deepseek_v4
+
+
+def test_the_hardware_page_is_that_of_the_files() -> None:
+    """Stale: run `make docs`."""
+    page = (ROOT / "docs" / "hardware.md").read_text(encoding="utf-8")
+    assert page == table(ROOT / "content" / "hardware")

@@ -1,6 +1,7 @@
 """What an accelerator is rated at: a YAML file each in ``content/hardware/``, figures sourced."""
 
 import datetime as dt
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -86,3 +87,8 @@ def known_hardware(folder: Path) -> dict[str, Hardware]:
                 )
             known[name] = hardware
     return known
+
+
+def by_name(every: Iterable[Hardware]) -> dict[str, Hardware]:
+    """Return accelerators by every name that they go by."""
+    return {name: each for each in every for name in (each.name, *each.aliases)}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from tokenwatt_site.documents import yamlfile
-from tokenwatt_site.documents.hardware import Hardware, parse_hardware
+from tokenwatt_site.documents.hardware import Hardware, by_name, parse_hardware
 from tokenwatt_site.publish import authored
 from tokenwatt_site.publish import content_files as files
 from tokenwatt_site.publish.model import (
@@ -48,7 +48,7 @@ def load(tree: Tree, *, today: str, drafts: bool = False) -> Loaded:
     config = _site(reader)
     hardware = _hardware(reader)
     waivers = _waivers(reader)
-    every = _runs(reader, Rules({h.name: h for h in hardware.values()}, waivers, today))
+    every = _runs(reader, Rules(by_name(hardware.values()), waivers, today))
     shown = {key: each for key, each in every.items() if drafts or each.run.status != "draft"}
     known = authored.Known(shown, every.keys() - shown.keys(), _broken(reader, every))
     _unused(reader, waivers, every, known)

@@ -1,18 +1,56 @@
+import re
 from pathlib import Path
 
 import pytest
 
-from tokenwatt_site.documents.hardware import known_hardware, load_hardware
+from tokenwatt_site.documents.hardware import Hardware, known_hardware, load_hardware
 from tokenwatt_site.errors import UsageError
+
+NO_TDP = {"Google TPU v5e", "Google TPU v6e"}
+"""Google publishes no power of a chip."""
+TBS, GB, W = (0.2, 10.0), (10, 400), (100, 1500)
+"""What any of them could have; a slip of a unit lies outside."""
+
+
+def own(root: Path) -> list[Hardware]:
+    folder = root / "content" / "hardware"
+    return [load_hardware(path) for path in sorted(folder.glob("*.yaml"))]
 
 
 def test_the_projects_own_files_name_a_source_for_every_figure(root: Path) -> None:
-    known = known_hardware(root / "content" / "hardware")
-    assert "NVIDIA H200" in known
-    for hardware in known.values():
-        for figure in (hardware.rated_bw_tbs, hardware.memory_gb, hardware.tdp_w):
-            assert figure is not None
+    for hardware in own(root):
+        is_cpu = "Xeon" in hardware.name or "EPYC" in hardware.name
+        assert hardware.rated_bw_tbs is not None
+        assert (hardware.memory_gb is None) == is_cpu, hardware.name
+        assert (hardware.tdp_w is None) == (hardware.name in NO_TDP), hardware.name
+        for figure in filter(None, (hardware.rated_bw_tbs, hardware.memory_gb, hardware.tdp_w)):
             assert len(figure.source) > 20
+
+
+def test_the_figures_are_ones_that_hardware_has(root: Path) -> None:
+    for hardware in own(root):
+        ranges = ((hardware.rated_bw_tbs, TBS), (hardware.memory_gb, GB), (hardware.tdp_w, W))
+        for figure, (low, high) in ranges:
+            assert figure is None or low <= figure.value <= high, hardware.name
+
+
+def test_every_name_is_one_accelerators(root: Path) -> None:
+    names = [name for each in own(root) for name in (each.name, *each.aliases)]
+    assert len(names) == len(set(names)) == len(known_hardware(root / "content" / "hardware"))
+    assert {"NVIDIA H200", "NVIDIA H100 80GB HBM3", "NVIDIA B200", "NVIDIA GB300"} <= set(names)
+
+
+def test_memory_bandwidth_of_cpus_is_channels_times_transfers(root: Path) -> None:
+    said = r"(\d+) channels × ([\d,]+) MT/s × 8 bytes"
+    found = [
+        (each, re.search(said, each.rated_bw_tbs.source)) for each in own(root) if each.rated_bw_tbs
+    ]
+    cpus = [(each, match) for each, match in found if match]
+    assert len(cpus) == 5
+    for each, match in cpus:
+        assert each.rated_bw_tbs is not None
+        mega = int(match[1]) * int(match[2].replace(",", "")) * 8
+        assert each.rated_bw_tbs.value == pytest.approx(mega / 1e6)
 
 
 def test_a_fault_has_its_line(tmp_path: Path) -> None:
