@@ -10,15 +10,16 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
-from tokenwatt_site import accelerators, power, restore
+from tokenwatt_site import accelerators, restore
 from tokenwatt_site.documents.doors import load_run
 from tokenwatt_site.documents.hardware import known_hardware
+from tokenwatt_site.documents.model_config import ModelConfig, spec_model_config
 from tokenwatt_site.documents.run import Hardware, Run
-from tokenwatt_site.documents.spec import SimulatorOptions, Spec, SpecPower
+from tokenwatt_site.documents.spec import SimulatorOptions, Spec
 from tokenwatt_site.documents.tracefile import read_trace
 from tokenwatt_site.errors import (
     Interrupted,
@@ -55,8 +56,9 @@ from tokenwatt_site.method.recorded import with_recorded_rate
 from tokenwatt_site.method.replay import Trace, trace_of
 from tokenwatt_site.method.search import bounds_of, check_search
 from tokenwatt_site.method.secrecy import refuse_secrets
+from tokenwatt_site.method.utilisation import served_model
 from tokenwatt_site.method.workloads import workload_of
-from tokenwatt_site.power.meter import Meter
+from tokenwatt_site.power.opened import opened
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.resources import resource
 from tokenwatt_site.session import LEAD_S, SETTLE_S, Session, Setup
@@ -143,6 +145,7 @@ def plan(spec: Spec, options: Options, resumed: Resumed | None = None) -> dict[s
     trace = resumed.rebuilt.trace if resumed else _trace(spec, options)
     spec = with_recorded_rate(spec, trace)
     _refuse(spec)
+    _model(spec, options, resumed)
     address = None if spec.engine.endpoint == SIMULATOR else Address.of(spec.engine.endpoint)
     workload = workload_of(spec.workload, trace)
     meters = meter_specs(spec)
@@ -190,6 +193,7 @@ def measure(spec: Spec, options: Options, tell: Tell, resumed: Resumed | None = 
     trace = resumed.rebuilt.trace if resumed else _trace(spec, options)
     spec = with_recorded_rate(spec, trace)
     _refuse(spec)
+    files = _model(spec, options, resumed)
     if resumed and resumed.rebuilt.done:
         return _finished(resumed, resumed.rebuilt.done)
     raise_descriptors(spec.measurement.max_concurrency)
@@ -201,9 +205,15 @@ def measure(spec: Spec, options: Options, tell: Tell, resumed: Resumed | None = 
         facts = preflight(spec, url, trace=trace)
         _note(tell, facts)
         hardware = _hardware(spec, url)
-        samplers = _meters(spec, hardware, url, stack)
+        samplers = opened(
+            meter_specs(spec),
+            stack,
+            gpus=spec.hardware.gpus,
+            count=hardware.count,
+            simulator_url=url,
+        )
         setup = _setup(spec, options, (url, facts, hardware, samplers), store, tell)
-        setup.trace = trace
+        setup.trace, setup.resolved = trace, replace(setup.resolved, model=files)
         setup.scraper = _scraper(spec, setup.target, stack)
         session = Session(spec, setup)
         if resumed:
@@ -277,6 +287,23 @@ def _trace(spec: Spec, options: Options) -> Trace | None:
     return trace_of(read_trace(spec.workload.trace, options.spec_file.parent))
 
 
+def _model(spec: Spec, options: Options, resumed: Resumed | None) -> ModelConfig | None:
+    """Return what bandwidth utilisation needs of the model's config, if the spec names one.
+
+    Raises:
+        UsageError: naming the key of the config that isn't understood.
+    """
+    if resumed:
+        return resumed.rebuilt.begin.resolved.model
+    files = spec_model_config(spec.model.config, options.spec_file.parent)
+    if files is None and spec.model.geometry:
+        raise UsageError(
+            "model.geometry is given and model.config isn't",
+            "name the config.json whose keys it replaces, or remove it",
+        )
+    return served_model(spec, files).config if files else None
+
+
 def _server(spec: Spec, stack: ExitStack) -> str:
     """Return the API's base URL; the embedded engine is started for ``simulator:``."""
     if spec.engine.endpoint != SIMULATOR:
@@ -310,19 +337,6 @@ def _hardware(spec: Spec, url: str) -> Hardware:
     )
 
 
-def _meters(spec: Spec, hardware: Hardware, url: str, stack: ExitStack) -> list[Sampler]:
-    """Open every meter of the spec and start sampling; the first is the primary one."""
-    samplers: list[Sampler] = []
-    for asked in meter_specs(spec):
-        meter = power.open_meter(
-            asked, gpus=spec.hardware.gpus, count=hardware.count, simulator_url=url
-        )
-        stack.callback(meter.close)
-        samplers.append(_sampling(meter, asked))
-        stack.callback(samplers[-1].stop)
-    return samplers
-
-
 def _scraper(spec: Spec, target: Target, stack: ExitStack) -> Scraper | None:
     """Start reading the server's own page, if it has one that we know."""
     control = Control(target.address, target.headers, ca_file=spec.engine.ca_file)
@@ -332,12 +346,6 @@ def _scraper(spec: Spec, target: Target, stack: ExitStack) -> Scraper | None:
     scraper.start()
     stack.callback(scraper.stop)
     return scraper
-
-
-def _sampling(meter: Meter, asked: SpecPower) -> Sampler:
-    sampler = Sampler(meter, rate_hz(asked), gain_pct=asked.gain_pct)
-    sampler.start()
-    return sampler
 
 
 def _setup(

@@ -41,6 +41,7 @@ from tokenwatt_site.method.schedule import Schedule
 from tokenwatt_site.method.search import Search, search_of
 from tokenwatt_site.method.server_metrics import page_row
 from tokenwatt_site.method.window import Tally
+from tokenwatt_site.power.opened import facts
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.store import RunStore
 from tokenwatt_site.watch import Watch
@@ -309,18 +310,7 @@ class Session:
 
     def meters(self) -> list[MeterFacts]:
         """Return what each meter is, the primary one first."""
-        return [
-            MeterFacts(
-                sampler.meter.scope,
-                sampler.meter.devices,
-                sampler.hz,
-                sampler.meter.name,
-                sampler.meter.source,
-                sampler.gain_pct,
-                averaged_s(sampler.meter),
-            )
-            for sampler in self.setup.samplers
-        ]
+        return [facts(sampler) for sampler in self.setup.samplers]
 
     def _settle_s(self) -> float:
         """The pause after a window: the server notices its end, each meter is read past it."""

@@ -1,0 +1,56 @@
+"""Meters that are being read: opened from what a spec says, each with its own thread."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+
+from tokenwatt_site.documents.spec import SpecPower
+from tokenwatt_site.method.meters import MeterFacts, rate_hz
+from tokenwatt_site.power import open_meter
+from tokenwatt_site.power.meter import averaged_s
+from tokenwatt_site.power.sampler import Sampler
+
+
+def opened(
+    meters: Iterable[SpecPower],
+    stack: ExitStack,
+    *,
+    gpus: Sequence[int | str] | None,
+    count: int,
+    simulator_url: str | None,
+) -> list[Sampler]:
+    """Open meters and start reading them; ``stack`` stops and closes them.
+
+    Args:
+        meters: what the spec says of each, the primary one first.
+        stack: takes what ends them.
+        gpus: ``hardware.gpus`` of the spec.
+        count: accelerators that the engine uses; 0 where that isn't known.
+        simulator_url: base URL of the server under test, for the embedded engine's own meter.
+
+    Raises:
+        RefusedError: one that this version or this machine doesn't have.
+        UsageError: the accelerators asked for aren't there, or a key lacks.
+    """
+    samplers: list[Sampler] = []
+    for asked in meters:
+        meter = open_meter(asked, gpus=gpus, count=count, simulator_url=simulator_url)
+        stack.callback(meter.close)
+        sampler = Sampler(meter, rate_hz(asked), gain_pct=asked.gain_pct)
+        sampler.start()
+        stack.callback(sampler.stop)
+        samplers.append(sampler)
+    return samplers
+
+
+def facts(sampler: Sampler) -> MeterFacts:
+    """Return what a meter is that is being read."""
+    meter = sampler.meter
+    return MeterFacts(
+        scope=meter.scope,
+        devices=meter.devices,
+        hz=sampler.hz,
+        name=meter.name,
+        source=meter.source,
+        gain_pct=sampler.gain_pct,
+        averaged_s=averaged_s(meter),
+    )
