@@ -90,8 +90,9 @@ class SpecModel(Strict):
 
     name: str = key(phase="report")
     """The model's name for readers."""
-    config: str | None = key(None, phase="mbu", since="MBU")
-    """Path of the model's HuggingFace config.json, for MBU."""
+    config: str | None = key(None, phase="preflight")
+    """Path of the model's HuggingFace config.json, or of its folder, from the spec's folder and in
+    it; null computes no memory bandwidth utilisation (docs/mbu.md)."""
     weight_dtype: str = key("", phase="report")
     """Data type of the weights, such as fp8; empty reads it from the config."""
     kv_dtype: str = key("", phase="report")
@@ -106,8 +107,9 @@ class SpecModel(Strict):
     """Pipeline stages of one replica."""
     vocab_size: PositiveInt | None = key(None, phase="load")
     """Prompts are random token ids below this; null sends text."""
-    geometry: dict[str, Any] = key({}, phase="mbu", since="MBU")
-    """Overrides keys of the model's config for MBU."""
+    geometry: dict[str, Any] = key({}, phase="preflight")
+    """Replaces keys of the model's config (null leaves one out), and three of its own:
+    attention_tensor_parallel, tokens_verified, tokens_accepted (docs/mbu.md)."""
 
 
 class SpecSlo(Strict):
@@ -222,8 +224,8 @@ class SpecPower(Strict):
     """One power meter. The first of a list is the primary one."""
 
     source: PowerSource = key("none", phase="power")
-    """The meter: board (NVML), simulated or none; redfish, ipmi, command, prometheus, rapl, hwmon,
-    amd and replay are known by name."""
+    """The meter, as docs/power.md has them: board is what the accelerators tell of themselves. One
+    that this version doesn't read is refused by name."""
     sampling_hz: Hertz | None = key(None, phase="power")
     """Samples a second; null means what suits the meter: 10 for boards, 1 for most others."""
     url: str | None = key(None, phase="power")
