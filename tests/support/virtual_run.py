@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.support.scripted import END, HEAD, Script, ScriptedServer, chunk, event
 from tests.support.virtual_loop import MemoryConnector, VirtualClock
+from tokenwatt_site.documents.model_config import ModelConfig
 from tokenwatt_site.documents.run import Hardware
 from tokenwatt_site.documents.spec import Scope, Spec
 from tokenwatt_site.load.connector import Connector
@@ -144,6 +145,8 @@ class VirtualRun:
     samplers: tuple[Any, ...] = ()
     """Those of several meters; without them there is one, if the spec asks for power."""
     tell: Callable[[dict[str, Any]], None] = lambda _: None
+    model: ModelConfig | None = None
+    """What was read of the model's config."""
 
     def session(self, store: RunStore) -> Session:
         """Return the session; to be called on a virtual loop."""
@@ -166,12 +169,19 @@ class VirtualRun:
     def resolved(self) -> Resolved:
         """Return what a preflight would have found."""
         return Resolved(
-            hardware=Hardware(vendor="nobody", accelerator="Formula", count=2, power_limit_w=700.0),
+            hardware=Hardware(
+                vendor="nobody",
+                accelerator="Formula",
+                count=2,
+                power_limit_w=700.0,
+                rated_bw_tbs_per_gpu=1e-4 if self.model else None,
+            ),
             engine_version="1.0",
             meter_source=VirtualSampler().source,
             origin=Origin("virtual.spec.yaml", "", self.role, f"runs/{self.out.name}"),
             run_id="20261130T000000Z-000000",
             started="2026-11-30T00:00:00Z",
+            model=self.model,
         )
 
     async def measure(self, mortal: Callable[[RunStore], Any] = lambda store: store) -> Session:

@@ -21,6 +21,7 @@ from tokenwatt_site.documents.base import (
     Stamp,
     Strict,
 )
+from tokenwatt_site.documents.mbu import MbuReport
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.documents.window import (
     Client,
@@ -296,6 +297,8 @@ class Config(Strict):
     client: Client | None = None
     throttle_share_pct: Percent | None = None
     power_limit_w: Positive | None = None
+    mbu: MbuReport | None = None
+    """What mbu_pct was computed from; also of a figure that was refused as impossible."""
     windows: list[WindowRecord] | None = None
     """Confirm windows at the reported rate."""
     sweep: list[WindowRecord] | None = None

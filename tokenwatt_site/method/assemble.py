@@ -6,6 +6,7 @@ from typing import Any
 
 from tokenwatt_site import __version__
 from tokenwatt_site.documents import doors
+from tokenwatt_site.documents.model_config import ModelConfig
 from tokenwatt_site.documents.run import METHOD_VERSION, SCHEMA_VERSION, Evidence, Hardware, Run
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method import prose, summary
@@ -19,6 +20,7 @@ from tokenwatt_site.method.replay import Trace
 from tokenwatt_site.method.search import confirm_s
 from tokenwatt_site.method.search_block import search_block
 from tokenwatt_site.method.statistics import variance_band_pct
+from tokenwatt_site.method.utilisation import utilisation
 from tokenwatt_site.method.workload_block import workload_block
 
 QUICK_WINDOW_S = 180
@@ -42,6 +44,8 @@ class Resolved:
     """What the preflight changed or noticed, in sentences."""
     resumed: tuple[str, ...] = ()
     """When the measurement was gone on with."""
+    model: ModelConfig | None = None
+    """The keys of the model's config that bandwidth utilisation needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +182,7 @@ def _config(
         "label": resolved.origin.label
         or prose.label(spec, resolved.hardware, resolved.engine_version),
         "engine": prose.engine_line(spec, resolved.engine_version),
-        "mbu_pct": None,
+        "mbu_pct": None,  # its place; filled in last
         "node_power_kw": None,
         "goodput_tok_s": None,
         "ttft_p99_ms": None,
@@ -195,16 +199,21 @@ def _config(
     config["sweep"] = [window_record(w) for w in windows if w.window.index not in chosen]
     if resolved.hardware.power_limit_w is not None:
         config["power_limit_w"] = resolved.hardware.power_limit_w
-    return config, _missing(spec, config, measured=bool(reported))
+    peak_tbs, stats = resolved.hardware.rated_bw_tbs_per_gpu, [w.stats for w in reported]
+    used = utilisation(spec, resolved.model, peak_tbs, stats)
+    config["mbu_pct"] = used.pct
+    if used.block:
+        config["mbu"] = used.block
+    missing = _missing(spec, config, measured=bool(reported))
+    if used.missing:
+        missing["/configs/0/mbu_pct"] = _why(*used.missing)
+    return config, missing
 
 
 def _missing(spec: Spec, config: dict[str, Any], *, measured: bool) -> dict[str, Any]:
     """Say why each measured key of the configuration is null."""
     at = "/configs/0/"
     missing = {
-        f"{at}mbu_pct": _why(
-            "NOT_IN_THIS_VERSION", "this version doesn't compute memory bandwidth utilisation"
-        ),
         f"{at}accuracy": (
             _why("NOT_IN_THIS_VERSION", "this version doesn't run accuracy suites")
             if spec.accuracy

@@ -9,9 +9,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tokenwatt_site import __version__
-from tokenwatt_site.documents import doors
+from tokenwatt_site.documents import doors, jsonfile
+from tokenwatt_site.documents.model_config import ModelConfig
 from tokenwatt_site.documents.run import METHOD_VERSION, Hardware
 from tokenwatt_site.documents.spec import Spec
+from tokenwatt_site.errors import DocumentError
 from tokenwatt_site.method.account import Load
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.meters import MeterFacts
@@ -59,12 +61,23 @@ def begin_of(row: Mapping[str, Any]) -> Begin:
         started=facts["started"],
         simulated=facts["simulated"],
         notes=tuple(facts["notes"]),
+        model=_model_of(facts.get("model")),
     )
     meters = tuple(
         MeterFacts(**each | {"devices": tuple(each["devices"])}) for each in row["meters"]
     )
     spec = doors.parse_spec(row["spec"])
     return Begin(spec, resolved, meters, row["server"], row["tool"], row["method"])
+
+
+def _model_of(facts: Any) -> ModelConfig | None:
+    """Return the model's config; evidence that was written before there was one has none."""
+    if facts is None:
+        return None
+    config, quant, sha256 = facts["config"], facts["quant"], facts["sha256"]
+    if not jsonfile.is_object(config) or not isinstance(sha256, str):
+        raise DocumentError("events.jsonl: the model's config is none", "restore the evidence")
+    return ModelConfig(config, quant if jsonfile.is_object(quant) else None, sha256)
 
 
 def probe_row(probe: Probe) -> dict[str, Any]:

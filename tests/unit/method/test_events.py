@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from tests.support.windows import spec_of
+from tokenwatt_site.documents.model_config import ModelConfig
 from tokenwatt_site.documents.run import METHOD_VERSION, Hardware
+from tokenwatt_site.errors import DocumentError
 from tokenwatt_site.method.account import Load
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.events import begin_of, begin_row, load_of, load_row, probe_of, probe_row
@@ -45,9 +47,26 @@ def test_what_stood_before_the_first_window_is_read_back() -> None:
         run_id="20261130T120000Z-abcdef",
         started="2026-11-30T12:00:00Z",
         notes=("a note",),
+        model=ModelConfig({"hidden_size": 8, "layer_types": ["full_attention"]}, None, "f" * 64),
     )
     meters = (MeterFacts("board", ("a", "b"), 10), MeterFacts("node_ac", ("psu",), 0.5))
     spec = spec_of()
     begin = begin_of(written(begin_row(spec, resolved, meters, {"model": "m"})))
     assert (begin.spec, begin.resolved, begin.meters) == (spec, resolved, meters)
     assert (begin.server, begin.method) == ({"model": "m"}, METHOD_VERSION)
+
+
+def test_a_model_that_is_none_is_no_evidence() -> None:
+    resolved = Resolved(
+        hardware=Hardware(vendor="", accelerator="", count=0),
+        engine_version="",
+        meter_source="",
+        origin=Origin("s.yaml", "", "baseline", "runs/a.json"),
+        run_id="20261130T120000Z-abcdef",
+        started="2026-11-30T12:00:00Z",
+    )
+    row = written(begin_row(spec_of(), resolved, (), {}))
+    assert begin_of(row).resolved.model is None
+    row["resolved"]["model"] = {"config": [], "quant": None, "sha256": "f"}
+    with pytest.raises(DocumentError, match="config"):
+        begin_of(row)

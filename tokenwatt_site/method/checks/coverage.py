@@ -110,7 +110,7 @@ def _lacking(subject: Subject, config: Config) -> list[str]:
     energy, windows = config.energy, config.windows or ()
     held = {
         "the rate": config.rate_rps is not None,
-        "what MBU was computed from": config.mbu_pct is None,
+        "what MBU was computed from": config.mbu_pct is None or config.mbu is not None,
         "how much of the window the meter covered": config.node_power_kw is None
         or (energy is not None and energy.samples is not None),
         "the windows' times": any(window.started for window in windows),
