@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     ),
     "selftest": ("selftest", "selftest", "Find the load that this machine can send and time."),
     "workload": ("workload", "workload", "Print and plot what a workload sends."),
+    "power": ("power", "power", "Watch power meters, or record them to a log."),
     "mbu": ("mbu", "mbu", "Compute memory bandwidth utilisation from a config.json."),
     "conformance": (
         "conformance",
