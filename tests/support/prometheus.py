@@ -17,6 +17,7 @@ from tests.support.shared import require
 
 DEADLINE_S = 20.0
 SCRAPE = "100ms"
+_THRICE = "count_over_time(up[1m]) > 2"
 UUIDS = ("GPU-604ac76c-d9cf-fef3-62e9-d92044ab6e52", "GPU-0e1d5a31-7b44-4e0c-9a55-3f1c2f8e6b10")
 WATTS = {UUIDS[0]: 500.0, UUIDS[1]: 600.0}
 
@@ -128,8 +129,8 @@ def _address(process: "subprocess.Popen[str]") -> str:
 
 
 def _scraped(url: str) -> int:
-    """Return how many targets have been scraped."""
+    """Return how many targets have been scraped often enough to know how often that is."""
     with suppress(httpx.TransportError):
-        answer = httpx.get(f"{url}/api/v1/query", params={"query": "up"}, trust_env=False)
+        answer = httpx.get(f"{url}/api/v1/query", params={"query": _THRICE}, trust_env=False)
         return len(answer.json()["data"]["result"])
     return 0

@@ -75,7 +75,9 @@ def _opened(
             f"set power.sampling_hz: {0.9 / interval_s:.2g}, or scrape more often",
         )
     what = " and ".join(_WORDS[part.quantity] for part in parts)
-    every = f"scraped every {interval_s:.3g} s" if interval_s else "age of a value unknown"
+    every = f"scraped every {interval_s:.3g} s" if interval_s else "at the times of its scrapes"
+    if parts[0].selector is None:
+        every = "age of a value unknown"
     source = f"Prometheus ({what} of {len(devices)} series of a query, {every})"
     if power.query is None:
         source = f"GPU {scope.replace('_', ' ')} power sum (DCGM by Prometheus: {what}, {every})"
