@@ -8,6 +8,7 @@ class MbuTerm(Strict):
 
     name: str
     """What is read: a group of weights, or a cache."""
+    dtype: str
     formula: str
     bytes: NonNegative
 

@@ -210,7 +210,12 @@ def block(result: Mbu, sha256: str) -> dict[str, Any]:
         "formula": FORMULA_VERSION,
         "config_sha256": sha256,
         "terms": [
-            {"name": term.name, "formula": term.formula, "bytes": term.bytes}
+            {
+                "name": term.name,
+                "dtype": term.precision,
+                "formula": term.formula,
+                "bytes": term.bytes,
+            }
             for term in result.terms
         ],
     }

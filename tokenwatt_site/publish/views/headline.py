@@ -14,6 +14,7 @@ from tokenwatt_site.method.derived import (
     window_tok_s_kw,
 )
 from tokenwatt_site.publish.views import words
+from tokenwatt_site.publish.views.bandwidth import step_words
 
 NOT_RECORDED = "not recorded"
 
@@ -200,5 +201,7 @@ def _mbu(source: Source) -> Figure:
     value = _text(source.config.mbu_pct, "pct")
     rated = hardware.rated_bw_tbs_per_gpu
     of = f", of {hardware.count} × {units.significant(rated)} TB/s" if rated else ""
-    notes = (f"MBU as stated{of}",) if value is not None else ()
+    report = source.config.mbu
+    said = f"MBU, {step_words(report)}" if report else "MBU as stated"
+    notes = (f"{said}{of}",) if value is not None else ()
     return Figure("mbu_pct", "Memory bandwidth used", value, notes, source.why("mbu_pct"))

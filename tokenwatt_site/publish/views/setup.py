@@ -6,6 +6,8 @@ from tokenwatt_site import units
 from tokenwatt_site.documents.run import Lengths, Realised
 from tokenwatt_site.documents.spec import Spec
 from tokenwatt_site.method.derived import hardware_of, software_of, spec_of
+from tokenwatt_site.publish.charts.chart import Table
+from tokenwatt_site.publish.views.bandwidth import bandwidth_table
 from tokenwatt_site.publish.views.headline import Source
 from tokenwatt_site.publish.views.power import Row
 
@@ -18,13 +20,19 @@ class SetupView:
     asked: tuple[Row, ...]
     kernels: str
     summary: str
+    bandwidth: Table | None = None
+    """What a decode step reads, where the document says."""
 
 
 def setup_view(source: Source) -> SetupView:
     """Return the configuration's facts."""
     kernels = software_of(source.run, source.config).kernels
     return SetupView(
-        tuple(_ran(source)), tuple(_asked(source)), kernels, source.run.summary.strip()
+        tuple(_ran(source)),
+        tuple(_asked(source)),
+        kernels,
+        source.run.summary.strip(),
+        bandwidth_table(source.config),
     )
 
 

@@ -6,6 +6,7 @@ from tokenwatt_site import units
 from tokenwatt_site.documents.run import Config
 from tokenwatt_site.method.derived import spec_of
 from tokenwatt_site.method.statistics import wilson
+from tokenwatt_site.publish.views.bandwidth import step_words
 from tokenwatt_site.publish.views.headline import Source
 
 
@@ -100,5 +101,7 @@ def _mbu(config: Config) -> Bar | None:
         return None
     shown = f"{units.number(config.mbu_pct, 'pct')} %"
     note = "as stated; can’t be recomputed from what the document holds"
+    if config.mbu is not None:
+        note = f"of what was read at least: {step_words(config.mbu)}"
     name = "Memory bandwidth used"
     return Bar(name, shown, f"{name}: {shown}", note, 3, float(config.mbu_pct))
