@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.amd_stub import AmdStub
+from tests.support.amd_stub import build as build_amd
 from tests.support.nvml_stub import NvmlStub
 from tests.support.power_server import power_server
 from tests.support.prometheus import dcgm_page, exporter, until
@@ -52,6 +54,19 @@ def board(stack: ExitStack, stub: NvmlStub) -> Sampled:
     answer = stub.ask(
         do="sample", power={"source": "board"}, count=2, hz=HZ, seconds=SECONDS, call_s=0.004
     )
+    said = answer.result
+    return Sampled(
+        said["name"], said["source"], said["scope"], tuple(said["devices"]), answer.samples, 100.0
+    )
+
+
+def amd(stack: ExitStack, stub: NvmlStub) -> Sampled:
+    del stub
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+    stub_of_amd = AmdStub(build_amd(folder))
+    stack.callback(stub_of_amd.close)
+    asked = {"do": "sample", "power": {"source": "amd"}, "count": 2, "hz": HZ, "seconds": SECONDS}
+    answer = stub_of_amd.ask("limit_w=700", call_s=0.004, **asked)
     said = answer.result
     return Sampled(
         said["name"], said["source"], said["scope"], tuple(said["devices"]), answer.samples, 100.0
@@ -152,6 +167,7 @@ def in_virtual_time(meter: Meter, advance: Callable[[float], None]) -> Sampled:
 
 
 READ: dict[str, Callable[[ExitStack, NvmlStub], Sampled]] = {
+    "amd": amd,
     "board": board,
     "hwmon": hwmon,
     "prometheus": prometheus,

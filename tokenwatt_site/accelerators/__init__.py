@@ -12,6 +12,7 @@ from tokenwatt_site.errors import RefusedError
 # adapter -> module:function. Strings, so that no driver is imported until it is named.
 ADAPTERS: dict[str, str] = {
     "nvidia": "tokenwatt_site.accelerators.nvidia:find_nvidia",
+    "amd": "tokenwatt_site.accelerators.amd:find_amd",
     "simulated": "tokenwatt_site.accelerators.simulated:find_simulated",
     "none": "tokenwatt_site.accelerators.none:find_none",
 }

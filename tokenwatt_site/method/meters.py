@@ -1,8 +1,23 @@
 """Which meters a spec asks for, and what a meter is that was opened."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 from tokenwatt_site.documents.spec import Scope, Spec, SpecPower
+
+
+@dataclass(frozen=True, slots=True)
+class HostFacts:
+    """One of several hosts whose meters are read together."""
+
+    name: str
+    role: str = ""
+    """What it serves, such as prefill or decode."""
+    clock_offset_ms: float | None = None
+    """Its wall clock less this host's when the run began; None for this host."""
+    clock_error_ms: float | None = None
+    """Bound of how far the times of its readings may be off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +36,33 @@ class MeterFacts:
     """Bound of its systematic error, percent of the reading; None where nobody says."""
     averaged_s: float = 0.0
     """Each power reading is the mean of so long before it, s; 0 where it is of the moment."""
+    hosts: tuple[HostFacts, ...] = ()
+    """Several hosts: the part of a device's name before its slash is its host's."""
+
+    def row(self) -> dict[str, Any]:
+        """Return it as JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def of_row(cls, row: Mapping[str, Any]) -> Self:
+        """Return what a row says."""
+        hosts = tuple(HostFacts(**host) for host in row.get("hosts", ()))
+        return cls(**{**row, "devices": tuple(row["devices"]), "hosts": hosts})
 
 
 def meter_specs(spec: Spec) -> list[SpecPower]:
-    """Return the meters that a spec names, the primary one first; ``none`` is no meter."""
+    """Return the meters that a spec names, the primary one first; ``none`` is no meter.
+
+    Of several hosts each has the same ones. ``board`` is the accelerators' own meter: ``amd`` where ``hardware.adapter`` says so.
+    """
+    if spec.hosts:
+        return list(spec.hosts[0].power)
     meters = spec.power if isinstance(spec.power, list) else [spec.power]
-    return [meter for meter in meters if meter is not None and meter.source != "none"]
+    named = [meter for meter in meters if meter is not None and meter.source != "none"]
+    if spec.hardware.adapter != "amd":
+        return named
+    amd = {"source": "amd"}
+    return [each.model_copy(update=amd) if each.source == "board" else each for each in named]
 
 
 IDLE_S = 60.0

@@ -10,6 +10,7 @@ from tokenwatt_site.power.meter import Meter
 # source -> module:function. Strings, so that no driver is imported until it is named.
 METERS: dict[str, str] = {
     "board": "tokenwatt_site.power.nvml:open_nvml",
+    "amd": "tokenwatt_site.power.amd:open_amd",
     "prometheus": "tokenwatt_site.power.prometheus:open_prometheus",
     "rapl": "tokenwatt_site.power.rapl:open_rapl",
     "hwmon": "tokenwatt_site.power.hwmon:open_hwmon",
@@ -21,7 +22,6 @@ REFUSED: dict[str, str] = {
     "redfish": f"{_BOARD}; the node's power can't be read yet",
     "ipmi": f"{_BOARD}; the node's power can't be read yet",
     "command": f"{_BOARD}, or `none`",
-    "amd": "use `none`: AMD accelerators can't be read yet",
     "replay": "use `none`; a recorded log can't be read yet",
 }
 

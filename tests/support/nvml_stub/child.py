@@ -10,6 +10,7 @@ that only waiting moves: nothing sleeps. A reading takes ``call_s`` of that cloc
 """
 
 import ctypes
+import importlib
 import json
 import os
 import sys
@@ -24,18 +25,21 @@ from tokenwatt_site.power.meter import averaged_s
 from tokenwatt_site.power.sampler import Sampler
 
 BEGIN_S = 100.0
+STUBS = {"nvml": ("libnvidia-ml.so.1", "nvml_stub_set"), "amd": ("libamd_smi.so", "amd_stub_set")}
 
 
 class Time:
     """A clock that the stub shares."""
 
-    def __init__(self, seconds: float, events: list[tuple[float, str]], call_s: float) -> None:
+    def __init__(
+        self, stub: str, seconds: float, events: list[tuple[float, str]], call_s: float
+    ) -> None:
         self.t_s = BEGIN_S
         self.end_s = BEGIN_S + seconds
         self.events = sorted(events)
         self.call_s = call_s
-        self.stub = ctypes.CDLL("libnvidia-ml.so.1")
-        self.set()
+        library, call = STUBS[stub]
+        self.tell_stub = getattr(ctypes.CDLL(library), call)
 
     def now(self) -> float:
         self.t_s += self.call_s / 4  # the sampler and the meter look twice each in a reading
@@ -51,12 +55,15 @@ class Time:
         return self.t_s >= self.end_s
 
     def set(self, words: str = "", at_s: float | None = None) -> None:
-        self.stub.nvml_stub_set(f"now_s={at_s or self.t_s:.9f}{words}".encode())
+        self.tell_stub(f"now_s={at_s or self.t_s:.9f}{words}".encode())
 
 
 def sample(request: dict[str, Any]) -> dict[str, Any]:
     events = [tuple(event) for event in request.get("events", [])]
-    time = Time(request.get("seconds", 0.0), events, request.get("call_s", 0.0))
+    stub = request.get("stub", "nvml")
+    time = Time(stub, request.get("seconds", 0.0), events, request.get("call_s", 0.0))
+    if stub == "nvml":  # the other's counter is looked at when the meter is opened: it must move
+        time.set()
     meter = open_meter(
         SpecPower(**request["power"]),
         gpus=request.get("gpus"),
@@ -86,7 +93,7 @@ def named(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer(request: dict[str, Any]) -> None:
-    os.environ["NVML_STUB"] = request.get("state", "")
+    os.environ["NVML_STUB"] = os.environ["AMD_STUB"] = request.get("state", "")
     try:
         did = {"sample": sample, "identify": named}[request["do"]](request)
         said: dict[str, Any] = {"result": did}
@@ -98,6 +105,8 @@ def answer(request: dict[str, Any]) -> None:
 
 def main() -> None:
     while line := sys.stdin.readline():
+        if '"stub": "amd"' in line:
+            importlib.import_module("amdsmi")  # once: it takes longer than an answer
         if pid := os.fork():
             _, status = os.waitpid(pid, 0)
             if status:

@@ -2,24 +2,15 @@
 
 from typing import get_args
 
-import pytest
-
 from tokenwatt_site.accelerators import ADAPTERS, Accelerators, identify
 from tokenwatt_site.documents.spec import SpecHardware, SpecModel
-from tokenwatt_site.errors import RefusedError
 
 MODEL = SpecModel(name="m", replicas=2, tensor_parallel=4)
 
 
-def test_every_adapter_of_a_spec_is_built_but_amd() -> None:
+def test_every_adapter_of_a_spec_is_built() -> None:
     field = SpecHardware.model_fields["adapter"]
-    assert {*ADAPTERS, "amd"} == set(get_args(field.annotation))
-
-
-def test_amd_is_refused_by_name() -> None:
-    with pytest.raises(RefusedError, match=r"hardware\.adapter: amd isn't read") as raised:
-        identify(SpecHardware(adapter="amd"), MODEL)
-    assert "set it to none" in raised.value.hint
+    assert set(ADAPTERS) == set(get_args(field.annotation))
 
 
 def test_none_says_nothing_of_what_it_doesnt_know() -> None:

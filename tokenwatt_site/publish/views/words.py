@@ -23,6 +23,13 @@ THROTTLE_REASONS = {
     "sw_thermal_slowdown": "software thermal slowdown",
     "hw_power_brake_slowdown": "power brake",
     "sync_boost": "sync boost",
+    "sw_thermal": "software thermal slowdown",
+    "hw_thermal": "hardware thermal slowdown",
+    "hw_power_brake": "power brake",
+    "thermal": "thermal slowdown",
+    "vr_thermal": "hot voltage regulators",
+    "hbm_thermal": "hot memory",
+    "prochot": "processor hot",
 }
 
 
