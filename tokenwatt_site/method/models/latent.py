@@ -19,8 +19,8 @@ from tokenwatt_site.method.models.parts import (
 )
 
 INDEX_DTYPE = "fp8_index"
-"""vLLM and SGLang keep an indexer's keys in FP8 with a 4-byte scale for 128 of them, whatever the
-KV cache has."""
+"""vLLM keeps an indexer's keys in FP8 with a 4-byte scale for 128 of them, whatever the KV cache has
+(its indexer of DeepSeek V3.2 and, unless FP4 is asked for, of V4)."""
 
 MLA = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa")
 V4 = ("deepseek_v4", "deepseek_ref")
