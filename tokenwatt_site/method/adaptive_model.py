@@ -10,7 +10,8 @@ from tokenwatt_site.method.counted import MISS_SHARE
 from tokenwatt_site.method.probe import Measured, Probe
 from tokenwatt_site.method.rng import derive_seed
 from tokenwatt_site.method.twin import Guess, Mirror, Twin, twin_of
-from tokenwatt_site.method.twin_error import Error, drifted, error_of
+from tokenwatt_site.method.twin_drift import change_of
+from tokenwatt_site.method.twin_error import Error, error_of
 from tokenwatt_site.method.twin_player import UNLIMITED
 from tokenwatt_site.method.twin_scores import Limits
 from tokenwatt_site.method.twin_stream import Stream
@@ -23,6 +24,8 @@ _NEAR_MOST = 8
 _LAST = 6
 """With less than that near, so many of the last ones are taken, wherever they are."""
 CORR_LEAST = 0.5
+TOP = 0.97
+"""The estimate stays below the lowest rate whose short window was given up, by this factor."""
 _QUIET, _CAUTION = 0.02, 0.8
 """Up to this error a host is quiet; from twice that on the margin is wider by this share."""
 _FIRST_STAY_S = 3.0
@@ -84,6 +87,13 @@ class Model:
         over = (self.relative_error - _QUIET) / _QUIET
         return self.relative_error * (1 + _CAUTION * max(0.0, min(1.0, over)))
 
+    @property
+    def ceiling_rps(self) -> float:
+        """What the estimate stays below: short windows that the server, as it is now, gave up."""
+        fresh = self.windows[self._fresh :]
+        cut = [m.probe.rate_rps for m in fresh if m.aborted and m.probe.phase == "search"]
+        return TOP * min(cut, default=math.inf)
+
     def add(self, measured: Measured) -> None:
         """Count a window in."""
         self.windows.append(measured)
@@ -98,15 +108,20 @@ class Model:
         twin = twin_of(near, self._mirror, self._stream, self.twin, guess)
         if twin is None:
             return
-        self.twin, self.est_rps = twin, twin.boundary.rate_rps
+        self.twin, self.est_rps = twin, min(twin.boundary.rate_rps, self.ceiling_rps)
         self.error = error_of(self._mirror, twin)
         self._publish()
 
     def drift(self) -> bool:
-        """Tell whether the newest window shows another speed; the older ones are forgotten then."""
-        if self.twin is None or not drifted(self._mirror, self.twin):
+        """Tell whether the speed changed; what is older is forgotten and the twin fitted anew."""
+        change = None if self.twin is None else change_of(self._mirror, self.twin)
+        if self.twin is None or change is None:
             return False
-        self._fresh, self._straddles = len(self.windows) - 1, True
+        first = self.windows.index(self.twin.replays[change.window].measured)
+        newest = first == len(self.windows) - 1
+        self._fresh = first + (change.within and not newest)
+        self._straddles = change.within and newest
+        self.refit(self.windows[-1].probe.rate_rps)
         return True
 
     def bound(self, rate_rps: float) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Generator
 from tokenwatt_site.method.adaptive_asking import Asking, Ended, Step, rate_words
 from tokenwatt_site.method.adaptive_confirm import Confirm
 from tokenwatt_site.method.adaptive_facts import SearchFacts
-from tokenwatt_site.method.adaptive_model import Model
+from tokenwatt_site.method.adaptive_model import TOP, Model
 from tokenwatt_site.method.adaptive_setting import Setting
 from tokenwatt_site.method.counted import MISS_SHARE, missed
 from tokenwatt_site.method.probe import Cut, Done, Measured, Probe
@@ -29,8 +29,6 @@ _NEAR = (0.88, 1.10)
 _BRACKET = 1.2
 """A rung ends the ramp when the estimate over its rate is within these, or the two ends are as
 near as this factor."""
-_TOP = 0.97
-"""The estimate stays below the lowest rate that was cut, by this factor."""
 _FALL = 4.0
 """Nor further below a rate that was cut than this: an overloaded server says little of it."""
 _CLEAN = 0.95
@@ -140,7 +138,7 @@ class _Search:
             est = max(est, rate / _FALL)
         if clean and open_end:
             est = max(est, _CLEAN * rate)
-        ceiling = _TOP * self._hi_rps
+        ceiling = TOP * self._hi_rps
         est = min(max(est, self._lo_rps), ceiling) if not open_end else est
         if self._model.est_rps is not None:
             self._model.bound(est)

@@ -1,12 +1,12 @@
-"""How well a twin tells what a server does: residual error, correlation, and drift of its speed."""
+"""How well a twin tells what a server does: residual error and correlation."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from statistics import correlation, fmean, median
+from statistics import correlation, median
 
 from tokenwatt_site.method.twin import Mirror, Pair, Replay, Twin
-from tokenwatt_site.method.twin_scores import TPOT, log_score
+from tokenwatt_site.method.twin_scores import log_score
 
 BLOCK_S = 30.0
 _LEAST_BLOCKS, _LEAST_FOR_CORR = 8, 16
@@ -14,10 +14,6 @@ _WIDEN = 3.5
 """Estimates scatter by so much more than the residuals alone say, in simulation on servers of
 known boundaries: the highest scores, which set the twin's speed, scatter more than the mean, and
 the fit and its elasticity have errors too."""
-_LEAST_OUTPUT = 8
-_DRIFT_LEAST, _DRIFT_ERRORS, _DRIFT_FREEDOM = 0.05, 4.0, 4
-_DRIFT_WIDEN = 1.7
-"""Blocks of a window depend on each other: window means scatter by so much more in simulation."""
 
 Values = Callable[[Pair], float]
 
@@ -39,14 +35,14 @@ def error_of(mirror: Mirror, twin: Twin) -> Error:
     kind = twin.boundary.kind
     played = [(replay, mirror.pairs(twin.params, replay, kind)) for replay in twin.replays]
     residual = residual_error(
-        [_blocks(replay, _upper(pairs), _residual) for replay, pairs in played]
+        [blocks_of(replay, _upper(pairs), residual_of) for replay, pairs in played]
     )
     relative = None
     if residual is not None:
         server = _WIDEN * residual / twin.boundary.elasticity
         relative = math.hypot(server, twin.boundary.stream_error)
-    seen = [block for replay, pairs in played for block in _blocks(replay, pairs, _seen)]
-    told = [block for replay, pairs in played for block in _blocks(replay, pairs, _told)]
+    seen = [block for replay, pairs in played for block in blocks_of(replay, pairs, _seen)]
+    told = [block for replay, pairs in played for block in blocks_of(replay, pairs, _told)]
     return Error(residual, relative, _corr(seen, told))
 
 
@@ -75,47 +71,13 @@ def residual_error(windows: Iterable[Sequence[float]]) -> float | None:
     return math.sqrt(max(total, own / 2) / len(blocks))
 
 
-def drifted(mirror: Mirror, twin: Twin) -> bool:
-    """Tell whether the newest window's speed has left that of the windows before it.
-
-    Blocks scatter around the mean of their window; with that the difference of the two means has
-    an error, and only one far larger counts.
-    """
-    windows = [_log_speeds(mirror, twin, replay) for replay in twin.replays]
-    newest, known = windows[-1], [blocks for blocks in windows[:-1] if blocks]
-    before = [block for blocks in known for block in blocks]
-    freedom = len(before) + len(newest) - len(known) - 1
-    if freedom < _DRIFT_FREEDOM or not newest or not before:
-        return False
-    moved = fmean(newest) - fmean(before)
-    scatter = sum(_squares(blocks) for blocks in (*known, newest)) / freedom
-    error = _DRIFT_WIDEN * math.sqrt(scatter * (1 / len(before) + 1 / len(newest)))
-    return abs(moved) > max(_DRIFT_LEAST, _DRIFT_ERRORS * error)
-
-
-def _squares(blocks: Sequence[float]) -> float:
-    middle = fmean(blocks)
-    return math.fsum((block - middle) ** 2 for block in blocks)
-
-
-def _log_speeds(mirror: Mirror, twin: Twin, replay: Replay) -> list[float]:
-    """Return ln(TPOT seen over the twin's) of a window, means of blocks."""
-    pairs = mirror.pairs(twin.params, replay, TPOT)
-    long = [
-        pair
-        for i, pair in zip(replay.cohort, pairs, strict=True)
-        if replay.columns[2][i] >= _LEAST_OUTPUT
-    ]
-    return _blocks(replay, long, _residual)
-
-
 def _upper(pairs: Sequence[Pair]) -> list[Pair]:
     """Return the half with the higher scores on the twin."""
     middle = median(pair.twin for pair in pairs) if pairs else 0.0
     return [pair for pair in pairs if pair.twin >= middle]
 
 
-def _blocks(replay: Replay, pairs: Sequence[Pair], value: Values) -> list[float]:
+def blocks_of(replay: Replay, pairs: Sequence[Pair], value: Values) -> list[float]:
     """Return the means of a value over blocks of 30 s; one that is less than half there is not."""
     measured = replay.measured
     length_s = min(measured.w1_s, measured.look_s) - measured.w0_s
@@ -127,7 +89,8 @@ def _blocks(replay: Replay, pairs: Sequence[Pair], value: Values) -> list[float]
     return [math.fsum(group) / len(group) for group in groups if group]
 
 
-def _residual(pair: Pair) -> float:
+def residual_of(pair: Pair) -> float:
+    """Return ln of the score seen over the twin's."""
     return _seen(pair) - _told(pair)
 
 

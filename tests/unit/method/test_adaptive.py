@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.twin_server import SLO, TwinServer
+from tests.support.twin_server import SERVER, SLO, TwinServer
 from tokenwatt_site.documents.spec import SpecMeasurement, SpecSweep
 from tokenwatt_site.method import balance
 from tokenwatt_site.method.adaptive import Adaptive
 from tokenwatt_site.method.adaptive_facts import SearchFacts
 from tokenwatt_site.method.adaptive_setting import Setting
-from tokenwatt_site.method.probe import Done, Measured, Probe
+from tokenwatt_site.method.probe import Cut, Done, Measured, Probe
 
 SHORT = {"window_s": 60, "warmup_s": 5}
 Change = Callable[[Measured], Measured]
@@ -192,6 +192,24 @@ def test_drift_restarts_with_what_is_new() -> None:
     assert done.word == "met"
     assert done.rate_rps is not None
     assert done.rate_rps < 0.93 * rates(history)[0]
+
+
+def test_a_window_at_the_knee_that_is_given_up_keeps_the_estimate_below_it() -> None:
+    """As a real server's: its few answers were quick, and the next estimate was twice the rate."""
+    server, quick = TwinServer(), TwinServer(params=SERVER.scaled(0.5))
+    knees: list[float] = []
+
+    def stop(measured: Measured) -> Measured:
+        probe = measured.probe
+        if probe.phase != "search" or probe.window_s < 60 or knees:
+            return measured
+        knees.append(probe.rate_rps)
+        return replace(quick.measure(replace(probe, cut=Cut(over=-1, share=-1))), probe=probe)
+
+    _, history, _ = search(server, None, stop)
+    knee = next(i for i, m in enumerate(history) if m.probe.rate_rps == knees[0])
+    assert history[knee].aborted
+    assert all(m.probe.rate_rps < 0.97 * knees[0] for m in history[knee + 1 :])
 
 
 def test_counts_decide_where_requests_say_nothing() -> None:

@@ -8,7 +8,7 @@ from tests.support.twin_server import MIX, SLO, TwinServer
 from tokenwatt_site.method.probe import Measured, Probe
 from tokenwatt_site.method.rng import rng
 from tokenwatt_site.method.twin import Guess, Mirror, Twin, twin_of
-from tokenwatt_site.method.twin_error import drifted, error_of, residual_error
+from tokenwatt_site.method.twin_error import error_of, residual_error
 from tokenwatt_site.method.twin_player import play_twin
 from tokenwatt_site.method.twin_scores import Limits
 from tokenwatt_site.method.twin_stream import Stream
@@ -57,20 +57,6 @@ def test_a_twin_of_its_own_kind_moves_as_the_server_does() -> None:
     assert told.relative is not None
     few = error_of(MIRROR, twin(seen[:1]))
     assert (few.residual, few.relative, few.corr) == (None, None, None)
-
-
-@pytest.mark.parametrize(
-    "slowness, found",
-    [
-        ([1.0, 1.0, 1.12], True),
-        ([1.0, 1.0, 0.88], True),
-        ([1.0, 1.0, 1.0], False),
-        ([1.0, 1.02, 0.99], False),
-        ([1.0], False),
-    ],
-)
-def test_a_drift_is_a_newest_window_unlike_the_others(slowness: list[float], found: bool) -> None:  # noqa: FBT001
-    assert drifted(MIRROR, twin(windows(slowness))) is found
 
 
 def test_errors_are_numbers() -> None:
