@@ -207,8 +207,7 @@ def _open(asked: SpecPower, spec: Spec | None, url: str | None) -> Meter:
     gpus = spec.hardware.gpus if spec else None
     count = EVERY
     if spec and spec.hardware.adapter != "none":
-        model = spec.model
-        count = model.replicas * model.tensor_parallel * model.pipeline_parallel
+        count = spec.model.ranks
     return power.open_meter(asked, gpus=gpus, count=count, simulator_url=_server(url))
 
 

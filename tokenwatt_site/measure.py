@@ -25,7 +25,6 @@ from tokenwatt_site.errors import (
     Interrupted,
     InvalidMeasurement,
     NoPassingRate,
-    RefusedError,
     TokenwattError,
     UsageError,
 )
@@ -58,7 +57,7 @@ from tokenwatt_site.method.search import bounds_of, check_search
 from tokenwatt_site.method.secrecy import refuse_secrets
 from tokenwatt_site.method.utilisation import served_model
 from tokenwatt_site.method.workloads import workload_of
-from tokenwatt_site.power.opened import opened
+from tokenwatt_site.power.opened import opened_of
 from tokenwatt_site.power.sampler import Sampler
 from tokenwatt_site.resources import resource
 from tokenwatt_site.session import LEAD_S, SETTLE_S, Session, Setup
@@ -149,7 +148,7 @@ def plan(spec: Spec, options: Options, resumed: Resumed | None = None) -> dict[s
     address = None if spec.engine.endpoint == SIMULATOR else Address.of(spec.engine.endpoint)
     workload = workload_of(spec.workload, trace)
     meters = meter_specs(spec)
-    settle_s = max(SETTLE_S, *(2 / rate_hz(meter) for meter in meters), 0.0)
+    settle_s = max(SETTLE_S, *(3 / rate_hz(meter) for meter in meters), 0.0)
     cost = bounds_of(spec, trace, tail_s(spec, trace) + LEAD_S + settle_s)
     rest_min = 2 * (idle_s(spec) + 2 * settle_s) / 60 if idle_s(spec) else 0.0
     folder = options.out.with_suffix("")
@@ -205,13 +204,7 @@ def measure(spec: Spec, options: Options, tell: Tell, resumed: Resumed | None = 
         facts = preflight(spec, url, trace=trace)
         _note(tell, facts)
         hardware = _hardware(spec, url)
-        samplers = opened(
-            meter_specs(spec),
-            stack,
-            gpus=spec.hardware.gpus,
-            count=hardware.count,
-            simulator_url=url,
-        )
+        samplers = opened_of(spec, stack, count=hardware.count, simulator_url=url)
         setup = _setup(spec, options, (url, facts, hardware, samplers), store, tell)
         setup.trace, setup.resolved = trace, replace(setup.resolved, model=files)
         setup.scraper = _scraper(spec, setup.target, stack)
@@ -262,9 +255,9 @@ def _refuse(spec: Spec) -> None:
     refuse_secrets(spec)
     if spec.engine.simulator:
         shape_of(spec.engine.simulator.profile, spec.engine.simulator.overrides)
-    if spec.hosts:
-        raise RefusedError(
-            "hosts: several hosts aren't in this version", "measure one host, with `power`"
+    if spec.hosts and spec.power:
+        raise UsageError(
+            "hosts and power are both given", "move the meters of `power` to the host they read"
         )
     if spec.engine.simulator and spec.engine.endpoint != SIMULATOR:
         raise UsageError(
@@ -320,7 +313,9 @@ def _note(tell: Tell, facts: ServerFacts) -> None:
 
 def _hardware(spec: Spec, url: str) -> Hardware:
     """Identify the accelerators; the rated bandwidth is the spec's or the shipped figure."""
-    found = accelerators.identify(spec.hardware, spec.model, url)
+    found = accelerators.identify(spec.hardware, None if spec.hosts else spec.model, url)
+    if spec.hosts and found.count:  # those of this host are the kind, not the number
+        found = replace(found, count=spec.model.ranks, uuids=())
     rated = found.rated_bw_tbs_per_gpu
     if rated is None:
         figures = known_hardware(resource("content/hardware")).get(found.name)

@@ -314,7 +314,7 @@ class Session:
 
     def _settle_s(self) -> float:
         """The pause after a window: the server notices its end, each meter is read past it."""
-        return max([self.setup.settle_s, *(2 / sampler.hz for sampler in self.setup.samplers)])
+        return max([self.setup.settle_s, *(3 / sampler.hz for sampler in self.setup.samplers)])
 
     def _keep(self, accounted: Account) -> None:
         measured = accounted.window

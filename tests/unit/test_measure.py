@@ -83,7 +83,11 @@ def test_a_plan_knows_this_machine(endpoint: str, *, loopback: bool) -> None:
     [
         ({"sweep": {"strategy": "adaptive", "growth": 2}}, UsageError, r"sweep\.growth"),
         ({"sweep": {"mode": "quick"}}, UsageError, "sweep.mode"),
-        ({"hosts": [{"name": "a", "power": []}]}, RefusedError, "hosts"),
+        (
+            {"hosts": [{"name": "a", "power": []}], "power": {"source": "board"}},
+            UsageError,
+            "hosts and power are both given",
+        ),
         (
             {"engine": {"endpoint": "http://127.0.0.1:1/v1", "simulator": {}}},
             UsageError,

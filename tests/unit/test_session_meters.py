@@ -12,6 +12,7 @@ from tests.support.virtual_loop import run_virtual
 from tests.support.virtual_run import VirtualRun, spec_of
 from tokenwatt_site.documents.spec import Scope, Spec
 from tokenwatt_site.measure import exit_code
+from tokenwatt_site.method.meters import HostFacts
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.session import Session
 from tokenwatt_site.verify import verify
@@ -31,8 +32,9 @@ class Truth:
     hz: float = 10.0
     gain_pct: float | None = 1.0
     busy: Callable[[float], bool] = lambda _: True
-    fails: Callable[[float], str | None] = lambda _: None
+    fails: Callable[[float, str], str | None] = lambda _t_s, _device: None
     name: str = "truth"
+    hosts: tuple[HostFacts, ...] = ()
     source: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -48,7 +50,7 @@ class Truth:
         return [self.sample(t_s, device) for t_s in times_s for device in self.devices]
 
     def sample(self, t_s: float, device: str) -> PowerSample:
-        error = self.fails(t_s)
+        error = self.fails(t_s, device)
         if error is not None:
             return PowerSample(t_s, device, error=error)
         return PowerSample(t_s, device, power_w=self.watts * (1 if self.busy(t_s) else IDLE))
@@ -146,7 +148,7 @@ def test_no_idle_asked_is_no_idle_power(tmp_path: Path) -> None:
 
 def test_a_second_meter_that_dies_spoils_no_figure_of_the_first(tmp_path: Path) -> None:
     board, node, wall = meters()
-    node.fails = lambda t_s: "timeout" if t_s > 12 else None
+    node.fails = lambda t_s, _: "timeout" if t_s > 12 else None
     session = measured(tmp_path / "a.json", (board, node, wall))
     config = session.document().configs[0]
     assert config.energy is not None
@@ -177,3 +179,51 @@ def test_a_second_meter_of_the_same_scope_is_held_against_the_first(
     assert config.energy.valid == (verdict != "disagree")
     assert ("second_meter_disagrees" in config.energy.reasons) == (verdict == "disagree")
     assert (config.energy.joules is None) == (verdict == "disagree")
+
+
+HOSTS = (
+    HostFacts("node0", "prefill"),
+    HostFacts("node1", "decode", clock_offset_ms=-3.0, clock_error_ms=0.4),
+    HostFacts("node2", "decode", clock_offset_ms=9.0, clock_error_ms=0.2),
+)
+
+
+def deployment(**changes: Any) -> tuple[Spec, Truth]:
+    asked = spec().model_dump()
+    asked["power"] = None
+    asked["hosts"] = [
+        {"name": host.name, "role": host.role, "power": [{"source": "board"}]} for host in HOSTS
+    ]
+    boards = Truth("board", ("node0/a", "node1/a", "node2/a"), BOARD_W, hosts=HOSTS, **changes)
+    return Spec.model_validate(asked), boards
+
+
+def test_energy_of_several_hosts_is_summed_by_host_and_role(tmp_path: Path) -> None:
+    asked, boards = deployment()
+    session = measured(tmp_path / "a.json", (boards,), asked)
+    energy = session.document().configs[0].energy
+    assert energy is not None
+    assert energy.hosts is not None
+    assert energy.joules == pytest.approx(3 * BOARD_W * energy.seconds)
+    assert [host.joules for host in energy.hosts] == pytest.approx(3 * [BOARD_W * energy.seconds])
+    assert energy.roles == pytest.approx(
+        {"prefill": BOARD_W * energy.seconds, "decode": 2 * BOARD_W * energy.seconds}
+    )
+    assert [(host.clock_offset_ms, host.clock_error_ms) for host in energy.hosts] == [
+        (None, None),
+        (-3.0, 0.4),
+        (9.0, 0.2),
+    ]
+    assert verify(tmp_path / "a.json").holds()
+
+
+def test_a_missing_host_leaves_no_energy(tmp_path: Path) -> None:
+    asked, boards = deployment(
+        fails=lambda t_s, device: "unreachable" if device == "node2/a" and t_s > 12 else None
+    )
+    energy = measured(tmp_path / "a.json", (boards,), asked).document().configs[0].energy
+    assert energy is not None
+    assert (energy.valid, energy.joules, energy.roles) == (False, None, None)
+    assert energy.hosts is not None
+    assert [host.joules for host in energy.hosts] == [None, None, None]
+    assert "unreachable" in energy.reasons

@@ -44,7 +44,7 @@ def identify(
     module, function = ADAPTERS[hardware.adapter].split(":")
     finder: Finder = getattr(importlib.import_module(module), function)
     count = (
-        EVERY if model is None else model.replicas * model.tensor_parallel * model.pipeline_parallel
+        EVERY if model is None else model.ranks
     )
     found = finder(gpus=hardware.gpus, count=count, simulator_url=simulator_url)
     given = hardware.rated_bw_tbs_per_gpu

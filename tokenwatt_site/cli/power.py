@@ -1,9 +1,9 @@
-"""``tokenwatt-site power watch`` and ``power record``: meters without a load."""
+"""``tokenwatt-site power watch``, ``record`` and ``agent``: meters without a load."""
 
 import json
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,66 @@ if TYPE_CHECKING:
     from tokenwatt_site.power.sampler import Sampler
 
 _EVERY_S = 1.0
+_LAST_PORT = 65_535
 
 
 @click.group()
 def power() -> None:
-    """Read power meters without a load: watch them, or record them."""
+    """Read power meters without a load: watch them, record them, show them to another host."""
+
+
+@power.command(
+    epilog="""\b
+Examples:
+  export TOKENWATT_AGENT_TOKEN="$(openssl rand -hex 16)"   # the same on every host
+  tokenwatt-site power agent two-nodes.spec.yaml --host node1 --listen 10.0.0.2:8470
+\b
+The spec is that of the measuring host: `hosts` names each host's meters, and for the others the
+address of their agent and the variable of the token. Only who knows the token gets an answer.
+"""
+)
+@click.argument("spec_file", metavar="SPEC", type=click.Path(path_type=Path))
+@click.option("--host", "name", required=True, help="This host's name in the spec's `hosts`.")
+@click.option(
+    "--listen",
+    default="127.0.0.1:8470",
+    show_default=True,
+    help="Address and port to listen on; port 0 takes a free one.",
+)
+def agent(*, spec_file: Path, name: str, listen: str) -> None:
+    """Show the meters of this host, one of several, to the host that measures."""
+    import os
+
+    from tokenwatt_site.documents.doors import load_spec
+    from tokenwatt_site.drivers.agent import checked_token
+    from tokenwatt_site.drivers.choice import EVERY
+    from tokenwatt_site.power.agent import Agent
+    from tokenwatt_site.power.opened import opened
+
+    hosts = {host.name: host for host in load_spec(spec_file).hosts or ()}
+    if name not in hosts:
+        raise UsageError(
+            f"{spec_file} names no host {name}", f"its hosts are: {', '.join(hosts) or 'none'}"
+        )
+    host = hosts[name]
+    token = checked_token(os.environ.get(host.token_env or ""), host.token_env)
+    with ExitStack() as stack:
+        samplers = opened(host.power, stack, gpus=host.gpus, count=EVERY, simulator_url=None)
+        try:
+            server = stack.enter_context(Agent(_address(listen), name, samplers, token))
+        except OSError as error:
+            raise UsageError(f"--listen {listen}: {error.strerror}", "choose another") from None
+        where, port = server.server_address[:2]
+        say(f"agent of {name} at http://{where!s}:{port}; Ctrl-C ends it")
+        with suppress(KeyboardInterrupt):
+            server.serve_forever()
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
+        raise UsageError(f"--listen {listen}: no ADDRESS:PORT", "such as 127.0.0.1:8470")
+    return host, int(port)
 
 
 def _asked(command: "Callable[..., None]") -> "Callable[..., None]":
@@ -118,8 +173,7 @@ def _reading(spec_file: Path | None, source: str | None) -> "Generator[list[Samp
     if spec is not None:
         url = spec.engine.endpoint
         if spec.hardware.adapter != "none":
-            model = spec.model
-            count = model.replicas * model.tensor_parallel * model.pipeline_parallel
+            count = spec.model.ranks
     with ExitStack() as stack:
         gpus = spec.hardware.gpus if spec else None
         yield opened(meters, stack, gpus=gpus, count=count, simulator_url=url)

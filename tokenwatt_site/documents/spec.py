@@ -111,6 +111,11 @@ class SpecModel(Strict):
     """Replaces keys of the model's config (null leaves one out), and three of its own:
     attention_tensor_parallel, tokens_verified, tokens_accepted (docs/mbu.md)."""
 
+    @property
+    def ranks(self) -> int:
+        """Accelerators that it is served on."""
+        return self.replicas * self.tensor_parallel * self.pipeline_parallel
+
 
 class SpecSlo(Strict):
     """The latency promise: both hold for 99 % of the requests of a window."""
@@ -263,10 +268,18 @@ class SpecPower(Strict):
 class SpecHost(Strict):
     """One of several hosts with meters of its own."""
 
-    name: str = key(phase="power", since="several hosts")
+    name: str = key(phase="power")
     """The host's name for readers."""
-    power: list[SpecPower] = key(phase="power", since="several hosts")
-    """The host's meters."""
+    power: list[SpecPower] = key(phase="power")
+    """The host's meters, of the same kinds and in the same order as every other's."""
+    role: str = key("", phase="power")
+    """What it serves, such as prefill or decode: energy is summed by it."""
+    agent: str | None = key(None, phase="power")
+    """Address of its agent, such as http://node1:8470 (`power agent`); null is this machine."""
+    token_env: Variable | None = key(None, phase="power")
+    """Name of the environment variable that holds the token shared with its agent."""
+    gpus: Annotated[list[Int | str], Field(min_length=1)] | None = key(None, phase="power")
+    """Indices or UUIDs of its accelerators that the engine uses; null means all of them."""
 
 
 class SpecText(Strict):
@@ -321,8 +334,8 @@ class Spec(Strict):
     """The accuracy check; null leaves accuracy out, with the reason in the document."""
     power: SpecPower | list[SpecPower] | None = key(None, phase="power")
     """One meter, or a list whose first is the primary one; null measures no power."""
-    hosts: list[SpecHost] | None = key(None, phase="power", since="several hosts")
-    """Several hosts, each with its meters."""
+    hosts: Annotated[list[SpecHost], Field(min_length=1)] | None = key(None, phase="power")
+    """Several hosts that serve together, each with its meters; `power` is left out then."""
     not_covered: list[str] = key([], phase="report")
     """What this measurement doesn't show, in the publisher's words."""
     text: SpecText = key(SpecText(), phase="report")

@@ -53,6 +53,18 @@ class MeterCheck(Strict):
     verdict: Literal["agree", "warn", "disagree"]
 
 
+class HostEnergy(Strict):
+    """The part of one of several hosts."""
+
+    name: str
+    role: str = ""
+    joules: NonNegative | None
+    clock_offset_ms: Number | None = None
+    """Its wall clock less the measuring host's when the run began."""
+    clock_error_ms: NonNegative | None = None
+    """Bound of how far the times of its readings may be off."""
+
+
 class Energy(Strict):
     """Energy of the windows at the reported rate, primary meter."""
 
@@ -78,6 +90,10 @@ class Energy(Strict):
     uncertainty: dict[str, Number] | None = None
     """Parts of the uncertainty of J/token, percent."""
     node_minus_boards_w: Number | None = None
+    hosts: list[HostEnergy] | None = None
+    """Where several hosts serve together."""
+    roles: dict[str, NonNegative] | None = None
+    """Joules by the hosts' roles."""
 
 
 class MeterReport(Strict):

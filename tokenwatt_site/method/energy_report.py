@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 from tokenwatt_site.method.energy import AGREE_PCT, WARN_PCT, CheckVerdict, EnergyWindow
@@ -68,10 +69,34 @@ def _energy(windows: Sequence[MeasuredWindow], number: int, idle: Sequence[Idle]
     check = _check(parts)
     if check is not None:
         document["check"] = check
+    document |= _by_host(windows, number, joules)
     document |= idle_of(idle, number, joules, document["seconds"], tokens)
     if len(windows) > 1 and joules is not None:
         document["uncertainty"] = _uncertainty(windows, number)
     return document
+
+
+def _by_host(
+    windows: Sequence[MeasuredWindow], number: int, joules: float | None
+) -> dict[str, Any]:
+    """Return the sums of each host and of each role, where there are several hosts."""
+    hosts = windows[0].meters[number].facts.hosts
+    if not hosts:
+        return {}
+    sums: dict[str, float] = {}
+    for window in windows:
+        for device, part_j in window.meters[number].energy.per_device_j.items():
+            name = device.partition("/")[0]
+            sums[name] = sums.get(name, 0.0) + part_j
+    rows = [
+        {**asdict(host), "joules": sums.get(host.name) if joules is not None else None}
+        for host in hosts
+    ]
+    roles: dict[str, float] = {}
+    for host in hosts:
+        if host.role and joules is not None:
+            roles[host.role] = roles.get(host.role, 0.0) + sums.get(host.name, 0.0)
+    return {"hosts": rows, **({"roles": roles} if roles else {})}
 
 
 def _joules(windows: Sequence[MeasuredWindow], number: int) -> float | None:

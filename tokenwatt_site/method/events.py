@@ -43,7 +43,7 @@ def begin_row(
         "tool": __version__,
         "method": METHOD_VERSION,
         "resolved": facts,
-        "meters": [asdict(meter) for meter in meters],
+        "meters": [meter.row() for meter in meters],
         "server": dict(server),
         "spec": doors.dump(spec),
     }
@@ -63,9 +63,7 @@ def begin_of(row: Mapping[str, Any]) -> Begin:
         notes=tuple(facts["notes"]),
         model=_model_of(facts.get("model")),
     )
-    meters = tuple(
-        MeterFacts(**each | {"devices": tuple(each["devices"])}) for each in row["meters"]
-    )
+    meters = tuple(MeterFacts.of_row(each) for each in row["meters"])
     spec = doors.parse_spec(row["spec"])
     return Begin(spec, resolved, meters, row["server"], row["tool"], row["method"])
 

@@ -53,7 +53,8 @@ class MeterFacts:
 def meter_specs(spec: Spec) -> list[SpecPower]:
     """Return the meters that a spec names, the primary one first; ``none`` is no meter.
 
-    Of several hosts each has the same ones. ``board`` is the accelerators' own meter: ``amd`` where ``hardware.adapter`` says so.
+    Of several hosts each has the same ones. ``board`` is the accelerators' own meter: ``amd`` where
+    ``hardware.adapter`` says so.
     """
     if spec.hosts:
         return list(spec.hosts[0].power)

@@ -5,7 +5,6 @@ microseconds from the log's begin.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from tokenwatt_site.method.meters import MeterFacts
@@ -16,7 +15,7 @@ VERSION = 1
 
 def header_row(facts: MeterFacts, began: str) -> dict[str, Any]:
     """Return a log's first line; ``began`` is the wall clock's time, a label."""
-    return {"log": KIND, "version": VERSION, "began": began, "meter": asdict(facts)}
+    return {"log": KIND, "version": VERSION, "began": began, "meter": facts.row()}
 
 
 def facts_of(row: Mapping[str, Any]) -> MeterFacts:
@@ -27,5 +26,4 @@ def facts_of(row: Mapping[str, Any]) -> MeterFacts:
     """
     if row.get("log") != KIND or row.get("version") != VERSION:
         raise ValueError("no log of power readings of this version")
-    meter = row["meter"]
-    return MeterFacts(**meter | {"devices": tuple(meter["devices"])})
+    return MeterFacts.of_row(row["meter"])

@@ -3,11 +3,12 @@
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 
-from tokenwatt_site.documents.spec import SpecPower
-from tokenwatt_site.method.meters import MeterFacts, rate_hz
+from tokenwatt_site.documents.spec import Spec, SpecPower
+from tokenwatt_site.method.meters import MeterFacts, meter_specs
 from tokenwatt_site.power import open_meter
+from tokenwatt_site.power.hosts import open_hosts
 from tokenwatt_site.power.meter import averaged_s
-from tokenwatt_site.power.sampler import Sampler
+from tokenwatt_site.power.sampler import Sampler, reading
 
 
 def opened(
@@ -31,15 +32,31 @@ def opened(
         RefusedError: one that this version or this machine doesn't have.
         UsageError: the accelerators asked for aren't there, or a key lacks.
     """
-    samplers: list[Sampler] = []
-    for asked in meters:
-        meter = open_meter(asked, gpus=gpus, count=count, simulator_url=simulator_url)
-        stack.callback(meter.close)
-        sampler = Sampler(meter, rate_hz(asked), gain_pct=asked.gain_pct)
-        sampler.start()
-        stack.callback(sampler.stop)
-        samplers.append(sampler)
-    return samplers
+    return [
+        reading(
+            open_meter(asked, gpus=gpus, count=count, simulator_url=simulator_url), asked, stack
+        )
+        for asked in meters
+    ]
+
+
+def opened_of(
+    spec: Spec, stack: ExitStack, *, count: int, simulator_url: str | None
+) -> list[Sampler]:
+    """Open the meters of a spec and start reading them, those of several hosts together.
+
+    Raises:
+        RefusedError: one that this version, this machine or another host doesn't have.
+        UsageError: the accelerators asked for aren't there, or a key lacks.
+    """
+    asked = meter_specs(spec)
+    if not spec.hosts:
+        return opened(
+            asked, stack, gpus=spec.hardware.gpus, count=count, simulator_url=simulator_url
+        )
+    return [
+        reading(open_hosts(spec.hosts, number), each, stack) for number, each in enumerate(asked)
+    ]
 
 
 def facts(sampler: Sampler) -> MeterFacts:
@@ -53,4 +70,5 @@ def facts(sampler: Sampler) -> MeterFacts:
         source=meter.source,
         gain_pct=sampler.gain_pct,
         averaged_s=averaged_s(meter),
+        hosts=getattr(meter, "hosts", ()),
     )

@@ -4,7 +4,10 @@ import math
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
+from contextlib import ExitStack
 
+from tokenwatt_site.documents.spec import SpecPower
+from tokenwatt_site.method.meters import rate_hz
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.power.meter import Meter, Now, now
 
@@ -76,6 +79,10 @@ class Sampler:
         first = bisect_left(taken, start_s, key=_time)
         return taken[first : bisect_right(taken, end_s, key=_time)]
 
+    def forget(self, before_s: float) -> None:
+        """Drop the samples of before a time: an agent runs for weeks."""
+        del self._samples[: bisect_left(self._samples, before_s, key=_time)]
+
     def recent(self) -> list[PowerSample]:
         """Return the last reading, one sample a device; empty before the first."""
         return self._last
@@ -97,3 +104,12 @@ class Sampler:
 
 def _time(sample: PowerSample) -> float:
     return sample.t_s
+
+
+def reading(meter: Meter, asked: SpecPower, stack: ExitStack) -> Sampler:
+    """Start reading an open meter; ``stack`` stops and closes it."""
+    stack.callback(meter.close)
+    sampler = Sampler(meter, rate_hz(asked), gain_pct=asked.gain_pct)
+    sampler.start()
+    stack.callback(sampler.stop)
+    return sampler

@@ -152,7 +152,7 @@ def _accelerators(subject: Subject, pointer: str, config: Config) -> Iterator[Sp
     if not (pointer == "/configs/0" or config.hardware or config.spec):
         return
     count, model = hardware_of(subject.run, config).count, spec_of(subject.run, config).model
-    needed = model.replicas * model.tensor_parallel * model.pipeline_parallel
+    needed = model.ranks
     if count and count != needed:
         place = f"{pointer}/hardware" if config.hardware else "/hardware"
         text = (

@@ -149,10 +149,26 @@ def _energy_rows(energy: Energy) -> list[Row]:
         )
     if energy.node_minus_boards_w is not None:
         rows.append(Row("Node minus boards", _w(float(energy.node_minus_boards_w))))
+    rows += _host_rows(energy)
     if energy.uncertainty:
         parts = [
             f"{name.removesuffix('_pct')} ± {units.number(float(value), 'pct')} %"
             for name, value in sorted(energy.uncertainty.items())
         ]
         rows.append(Row("Uncertainty of J/token", ", ".join(parts)))
+    return rows
+
+
+def _host_rows(energy: Energy) -> list[Row]:
+    """Return one row a host, with how well its clock is known, and one a role."""
+    rows: list[Row] = []
+    for host in energy.hosts or ():
+        note = host.role
+        if host.clock_error_ms is not None:
+            clock = f"its times are right within {units.significant(host.clock_error_ms, 2)} ms"
+            note = ", ".join(filter(None, [note, clock]))
+        power_w = None if host.joules is None else host.joules / energy.seconds
+        rows.append(Row(f"Host {host.name}", _w(power_w), note))
+    for role, joules in sorted((energy.roles or {}).items()):
+        rows.append(Row(f"All of {role}", _w(joules / energy.seconds)))
     return rows
