@@ -203,7 +203,7 @@ def measure(spec: Spec, options: Options, tell: Tell, resumed: Resumed | None = 
         url = _server(spec, stack)
         facts = preflight(spec, url, trace=trace)
         _note(tell, facts)
-        hardware = _hardware(spec, url)
+        hardware = _hardware(spec, url, tell)
         samplers = opened_of(spec, stack, count=hardware.count, simulator_url=url)
         setup = _setup(spec, options, (url, facts, hardware, samplers), store, tell)
         setup.trace, setup.resolved = trace, replace(setup.resolved, model=files)
@@ -311,9 +311,11 @@ def _note(tell: Tell, facts: ServerFacts) -> None:
         tell({"event": "note", "about": "server", "text": note})
 
 
-def _hardware(spec: Spec, url: str) -> Hardware:
+def _hardware(spec: Spec, url: str, tell: Tell) -> Hardware:
     """Identify the accelerators; the rated bandwidth is the spec's or the shipped figure."""
     found = accelerators.identify(spec.hardware, None if spec.hosts else spec.model, url)
+    for note in found.notes:
+        tell({"event": "note", "about": "accelerators", "text": note})
     if spec.hosts and found.count:  # those of this host are the kind, not the number
         found = replace(found, count=spec.model.ranks, uuids=())
     rated = found.rated_bw_tbs_per_gpu

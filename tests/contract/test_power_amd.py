@@ -166,6 +166,7 @@ def test_accelerators_are_named_by_the_driver(amd_stub: AmdStub) -> None:
         "uuids": [uuid(k) for k in range(4)],
         "power_limit_w": 750,
         "rated_bw_tbs_per_gpu": None,
+        "notes": [],
     }
 
 

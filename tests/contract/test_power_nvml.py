@@ -291,6 +291,7 @@ def test_accelerators_are_named_by_the_driver(nvml_stub: NvmlStub) -> None:
         "uuids": [uuid(k) for k in range(4)],
         "power_limit_w": 650,
         "rated_bw_tbs_per_gpu": None,
+        "notes": [],
     }
 
 
@@ -305,3 +306,17 @@ def test_accelerators_of_two_kinds_are_refused(nvml_stub: NvmlStub) -> None:
     hardware = {"adapter": "nvidia"}
     answer = nvml_stub.ask("kinds=2", do="identify", hardware=hardware, model={"replicas": 2})
     assert (answer.kind, "NVIDIA H100, NVIDIA H200" in answer.error) == ("UsageError", True)
+
+
+def test_limits_that_differ_and_cudas_own_order_are_told(
+    nvml_stub: NvmlStub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = {"do": "identify", "hardware": {"adapter": "nvidia"}, "model": {"replicas": 2}}
+    answer = nvml_stub.ask("limit_w=600 limit_step_w=100", **asked)
+    assert answer.result["power_limit_w"] == 700
+    assert answer.result["notes"] == ["power limits differ, 600 to 700 W: the highest is published"]
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
+    with start(nvml_stub.environment()) as child:
+        assert "first GPUs in PCI order" in ask(child, **asked).result["notes"][0]
+        named = {"adapter": "nvidia", "gpus": [2, 3]}
+        assert ask(child, **asked | {"hardware": named}).result["notes"] == []

@@ -43,9 +43,7 @@ def identify(
         )
     module, function = ADAPTERS[hardware.adapter].split(":")
     finder: Finder = getattr(importlib.import_module(module), function)
-    count = (
-        EVERY if model is None else model.ranks
-    )
+    count = EVERY if model is None else model.ranks
     found = finder(gpus=hardware.gpus, count=count, simulator_url=simulator_url)
     given = hardware.rated_bw_tbs_per_gpu
     return found if given is None else replace(found, rated_bw_tbs_per_gpu=given)

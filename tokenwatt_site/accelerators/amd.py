@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tokenwatt_site.accelerators.identity import Accelerators, one_kind
+from tokenwatt_site.accelerators.identity import Accelerators, limits_note, one_kind
 from tokenwatt_site.drivers.amd import Amd
 from tokenwatt_site.drivers.choice import choose
 
@@ -22,14 +22,15 @@ def find_amd(
     amd = Amd()
     try:
         uuids = choose(amd.uuids(), gpus, count)
-        limits_w = [amd.limit_w(amd.handle(uuid)) for uuid in uuids]
+        limits_w = [limit_w for uuid in uuids if (limit_w := amd.limit_w(amd.handle(uuid)))]
         return Accelerators(
             vendor="AMD",
             name=one_kind([amd.name(uuid) for uuid in uuids]),
             count=len(uuids),
             driver=amd.driver(uuids[0]),
             uuids=tuple(uuids),
-            power_limit_w=max((limit_w for limit_w in limits_w if limit_w), default=None),
+            power_limit_w=max(limits_w, default=None),
+            notes=limits_note(limits_w),
         )
     finally:
         amd.close()

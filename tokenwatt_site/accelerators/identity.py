@@ -21,6 +21,16 @@ class Accelerators:
     """Enforced power limit of one: the highest, where they differ."""
     rated_bw_tbs_per_gpu: float | None = None
     """Rated memory bandwidth of one, TB/s, where the spec or the driver gives it."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of them."""
+
+
+def limits_note(limits_w: Sequence[float]) -> tuple[str, ...]:
+    """Return a sentence where the power limits differ, W."""
+    if len(set(limits_w)) < 2:  # noqa: PLR2004 - one limit for all
+        return ()
+    between = f"{min(limits_w):,.0f} to {max(limits_w):,.0f} W"
+    return (f"power limits differ, {between}: the highest is published",)
 
 
 def one_kind(names: Sequence[str]) -> str:
