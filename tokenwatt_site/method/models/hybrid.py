@@ -42,13 +42,13 @@ def delta(keys: Keys) -> tuple[list[Module], list[Cache]]:
     heads = replace(heads, norms=2 * heads.dim)
     modules = ends(keys, heads.hidden)
     step = keys.size("full_attention_interval", default=4)
-    types = keys.items("layer_types", layers) or [
+    types = keys.words("layer_types", layers) or [
         "full_attention" if (index + 1) % step == 0 else "linear_attention"
         for index in range(layers)
     ]
     if not set(types) <= {"full_attention", "linear_attention"}:
         raise keys.refuse("layer_types", "other kinds than full and linear attention")
-    if keys.items("mlp_only_layers"):
+    if keys.counts("mlp_only_layers"):
         raise keys.refuse("mlp_only_layers", "layers without experts aren't known here")
     keys.only("decoder_sparse_step", 1)
     experts, _ = routed(keys)
@@ -118,7 +118,7 @@ _PATTERN = {"M": "mamba", "*": "attention", "-": "mlp", "E": "moe"}
 def nemotron_h(keys: Keys) -> tuple[list[Module], list[Cache]]:
     """Return the matrices and caches of a Nemotron-H: Mamba 2, attention, MLPs, experts."""
     pattern = keys.text("hybrid_override_pattern")
-    kinds = [_PATTERN.get(mark, mark) for mark in pattern] or keys.items("layers_block_type")
+    kinds = [_PATTERN.get(mark, mark) for mark in pattern] or keys.words("layers_block_type")
     if not kinds or not set(kinds) <= set(_PATTERN.values()):
         where = "hybrid_override_pattern" if pattern else "layers_block_type"
         raise keys.refuse(where, "a layer of another kind, or none")
@@ -256,7 +256,7 @@ def gemma(keys: Keys) -> tuple[list[Module], list[Cache]]:
     keys.only("num_kv_shared_layers", 0)
     keys.only("expert_intermediate_size")
     keys.off("use_double_wide_mlp")
-    types, window = keys.items("layer_types", layers), keys.size("sliding_window")
+    types, window = keys.words("layer_types", layers), keys.size("sliding_window")
     if types is None or not set(types) <= {"full_attention", "sliding_attention"}:
         raise keys.refuse("layer_types", "full or sliding attention is needed for each layer")
     experts, _ = routed(keys)

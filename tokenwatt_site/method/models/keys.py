@@ -124,6 +124,20 @@ class Keys:
             raise self.refuse(name, f"{len(value)} entries for {length} layers")
         return value[:length]
 
+    def words(self, name: str, length: int | None = None) -> list[str] | None:
+        """Return a list of texts, as ``items`` does."""
+        found = self.items(name, length)
+        if found is not None and not all(isinstance(each, str) for each in found):
+            raise self.refuse(name, "an entry is no text")
+        return found
+
+    def counts(self, name: str, length: int | None = None) -> list[int] | None:
+        """Return a list of whole numbers ≥ 0, as ``items`` does."""
+        found = self.items(name, length)
+        if found is not None and not all(type(n) is int and 0 <= n <= LARGEST for n in found):
+            raise self.refuse(name, "an entry is no whole number of 0 or more")
+        return found
+
     def nested(self, name: str) -> "Keys | None":
         """Return an object within this one."""
         value = self.raw(name)

@@ -19,8 +19,8 @@ from tokenwatt_site.method.models.parts import (
 )
 
 INDEX_DTYPE = "fp8_index"
-"""vLLM keeps an indexer's keys in FP8 with a 4-byte scale for 128 of them, whatever the KV cache has
-(its indexer of DeepSeek V3.2 and, unless FP4 is asked for, of V4)."""
+"""vLLM keeps an indexer's keys in FP8 with a 4-byte scale for 128 of them, whatever the KV cache
+has: that of DeepSeek V3.2 and, unless FP4 is asked for, of V4."""
 
 MLA = ("deepseek_v2", "deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa")
 V4 = ("deepseek_v4", "deepseek_ref")
@@ -91,7 +91,7 @@ def latent(keys: Keys) -> tuple[list[Module], list[Cache]]:
     values = sizes.kv_rank + sizes.rope
     if not topk:
         return modules, [Cache("latent KV cache", layers, values, 1)]
-    if set(keys.items("indexer_types", layers) or ["full"]) != {"full"}:
+    if set(keys.words("indexer_types", layers) or ["full"]) != {"full"}:
         raise keys.refuse("indexer_types", "other kinds than full")
     index_dim = keys.size("index_head_dim")
     return modules, [
@@ -130,8 +130,8 @@ def compressed(keys: Keys) -> tuple[list[Module], list[Cache]]:
     dim = keys.size("head_dim")
     keys.only("num_key_value_heads", 1)
     keys.off("attention_bias")
-    ratios = keys.items("compress_ratios", layers)
-    if ratios is None or any(type(ratio) is not int or ratio < 0 for ratio in ratios):
+    ratios = keys.counts("compress_ratios", layers)
+    if ratios is None:
         raise keys.refuse("compress_ratios", "a whole number for each layer is needed")
     modules = ends(keys, hidden, "head")
     streams = keys.size("hc_mult", default=1)

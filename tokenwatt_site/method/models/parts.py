@@ -127,17 +127,17 @@ def sparse_layers(keys: Keys, layers: int) -> list[bool]:
     """Return which layers have routed experts, by every key that says so."""
     first = keys.count("first_k_dense_replace", default=0)
     step = keys.size("decoder_sparse_step", "interleave_moe_layer_step", default=1)
-    dense = set(keys.items("mlp_only_layers") or ())
+    dense = set(keys.counts("mlp_only_layers") or ())
     found = [
         index >= first and (index + 1) % step == 0 and index not in dense for index in range(layers)
     ]
     frequency = keys.raw("moe_layer_freq")
     if isinstance(frequency, list):
-        listed = keys.items("moe_layer_freq", layers) or []
+        listed = keys.counts("moe_layer_freq", layers) or []
         found = [sparse and listed[index] == 1 for index, sparse in enumerate(found)]
     else:
         keys.only("moe_layer_freq", 1)
-    types = keys.items("mlp_layer_types", layers)
+    types = keys.words("mlp_layer_types", layers)
     if types is not None:
         if not set(types) <= {"dense", "sparse"}:
             raise keys.refuse("mlp_layer_types", "other kinds than dense and sparse")

@@ -146,7 +146,7 @@ def _experts(keys: Keys, style: Style, path: str, count: int) -> list[Module]:
 def _windows(keys: Keys, model_type: str, layers: int) -> list[int | None]:
     """Return the window of each layer, None where it sees the whole context."""
     window = keys.count("sliding_window", default=0) or None
-    types = keys.items("layer_types", layers)
+    types = keys.words("layer_types", layers)
     if keys.has("attention_chunk_size"):
         return _chunks(keys, model_type, layers)
     if types is not None:
@@ -182,8 +182,8 @@ def _block_sparse(
     sparse = keys.nested("sparse_attention_config")
     if sparse is None or not sparse.flag("use_sparse_attention", default=False):
         return modules, attention_caches([(heads, None)] * layers)
-    on = [flag != 0 for flag in sparse.items("sparse_attention_freq", layers) or [0] * layers]
-    silent = sparse.items("sparse_disable_index_value", layers) or [0] * layers
+    on = [flag != 0 for flag in sparse.counts("sparse_attention_freq", layers) or [0] * layers]
+    silent = sparse.counts("sparse_disable_index_value", layers) or [0] * layers
     if any(has and not off for has, off in zip(on, silent, strict=True)):
         raise sparse.refuse("sparse_disable_index_value", "index values aren't known")
     dim, queries = sparse.size("sparse_index_dim"), sparse.size("sparse_num_index_heads")
