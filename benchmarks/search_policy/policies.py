@@ -125,6 +125,7 @@ POLICIES: dict[str, Policy] = {
 
 NAMES = {
     "standard": "adaptive, standard",
+    "standard-unaware": "adaptive, standard, before it saw each change of speed",
     "standard-loose": "adaptive, standard, before it took more care on noisy servers",
     "standard-tight": "adaptive, standard, before its guard was loosened",
     "standard-first": "adaptive, standard, as first built",

@@ -26,8 +26,8 @@ _LAST = 6
 CORR_LEAST = 0.5
 TOP = 0.97
 """The estimate stays below the lowest rate whose short window was given up, by this factor."""
-_QUIET, _CAUTION = 0.02, 0.8
-"""Up to this error a host is quiet; from twice that on the margin is wider by this share."""
+_QUIET = 0.02
+"""Up to this error a host is quiet; from twice that on the margin is wider by all its caution."""
 _FIRST_STAY_S = 3.0
 _IN_FLIGHT_GROWTH = 1.8
 """d ln(requests in flight)/d ln(rate), roughly, near a boundary."""
@@ -85,7 +85,8 @@ class Model:
         There the error itself is badly known, and misses come in spells that no window sees all of.
         """
         over = (self.relative_error - _QUIET) / _QUIET
-        return self.relative_error * (1 + _CAUTION * max(0.0, min(1.0, over)))
+        caution = self._setting.knobs.caution
+        return self.relative_error * (1 + caution * max(0.0, min(1.0, over)))
 
     @property
     def ceiling_rps(self) -> float:

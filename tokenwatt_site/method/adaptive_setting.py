@@ -36,6 +36,8 @@ class Knobs:
     """A candidate is where the twin expects this share of misses, or below."""
     fail_errors: float
     """A candidate has failed when the estimate is less than so many errors above it."""
+    caution: float = 0.8
+    """On a noisy host both are wider by up to this share."""
     climb: float
     """A first confirm window that shows room for this share more is given up for a higher rate."""
     climbs_max: int = 2
@@ -67,8 +69,9 @@ MODES: dict[Mode, Knobs] = {
         confirms_max=5,
         confirm_s=200,
         guard=0.028,
-        guard_errors=1.3,
-        fail_errors=0.75,
+        guard_errors=1.0,
+        fail_errors=0.58,
+        caution=1.34,
         climb=0.025,
         knee_gap=1.05,
         candidates=6,
