@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
   $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 UV := $(shell command -v uv 2>/dev/null)
 
-.PHONY: help env demo test lint types schemas docs slow engines bench-search bench-client lock clean
+.PHONY: help env demo test lint types schemas docs slow engines bench-search bench-client bench-power lock clean
 .DEFAULT_GOAL := help
 
 help: ## What there is
@@ -62,6 +62,10 @@ engines: env ## The tests against real engines, long ones too
 
 bench-client: env ## Load generators beside ours, 20 minutes; installs several GB into .cache
 	$(BIN)/python benchmarks/client run --envs .cache/peers --rounds 3
+
+bench-power: env ## Reading eight GPUs of a stub beside Zeus, 4 minutes
+	python3 -m venv .cache/zeus && .cache/zeus/bin/pip install -q zeus==0.16.0
+	$(BIN)/python -m benchmarks.power --zeus .cache/zeus/bin/python --rounds 3
 
 bench-search: env ## Searches against servers of known limits, hours; stop and resume at will
 	$(BIN)/python -m benchmarks.search_policy run --shape cal --seeds 1-300
