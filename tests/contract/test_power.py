@@ -11,6 +11,7 @@ import pytest
 
 from tests.support.amd_stub import AmdStub
 from tests.support.amd_stub import build as build_amd
+from tests.support.bmc import PASSWORD, bmc
 from tests.support.nvml_stub import NvmlStub
 from tests.support.power_server import power_server
 from tests.support.prometheus import dcgm_page, exporter, until
@@ -137,6 +138,31 @@ def prometheus(stack: ExitStack, stub: NvmlStub) -> Sampled:
     return replace(read, limits=False, own_stamps=True, hz=1.0, window_s=edges_s)
 
 
+def ipmi(stack: ExitStack, stub: NvmlStub) -> Sampled:
+    """Real ipmitool, a process a reading, against a controller on pyghmi."""
+    del stub
+    host, _ = stack.enter_context(bmc(612))
+    patch = stack.enter_context(pytest.MonkeyPatch.context())
+    patch.setenv("BMC_PASSWORD", PASSWORD)
+    given = {"host": host, "username": "reader", "password_env": "BMC_PASSWORD"}
+    asked = SpecPower.model_validate({"source": "ipmi", **given})
+    meter = open_meter(asked, gpus=None, count=0, simulator_url=None)
+    read = in_virtual_time(meter, lambda _: None)
+    return replace(read, count=1, scopes="node_ac", counter=False, limits=False)
+
+
+def command(stack: ExitStack, stub: NvmlStub) -> Sampled:
+    """A program that prints kilowatts in JSON."""
+    del stack, stub
+    given = {"command": ["echo", '{"w": 0.6125}'], "field": "w", "unit": "kW"}
+    asked = SpecPower.model_validate(
+        {"source": "command", "scope": "node_dc", "quantity": "power", **given}
+    )
+    meter = open_meter(asked, gpus=None, count=0, simulator_url=None)
+    read = in_virtual_time(meter, lambda _: None)
+    return replace(read, count=1, scopes="node_dc", counter=False, limits=False)
+
+
 def write(folder: Path, files: dict[str, str]) -> None:
     folder.mkdir()
     for name, content in files.items():
@@ -169,7 +195,9 @@ def in_virtual_time(meter: Meter, advance: Callable[[float], None]) -> Sampled:
 READ: dict[str, Callable[[ExitStack, NvmlStub], Sampled]] = {
     "amd": amd,
     "board": board,
+    "command": command,
     "hwmon": hwmon,
+    "ipmi": ipmi,
     "prometheus": prometheus,
     "rapl": rapl,
     "simulated": simulated,

@@ -243,9 +243,9 @@ class SpecPower(Strict):
     """Verify the meter's certificate."""
     chassis: str | None = key(None, phase="power", since="remote meters")
     """Redfish chassis to read where there are several."""
-    host: str | None = key(None, phase="power", since="remote meters")
-    """Host of an IPMI meter."""
-    command: list[str] | None = key(None, phase="power", since="remote meters")
+    host: str | None = key(None, phase="power")
+    """Host of an IPMI meter, with a port if it isn't 623; null is this machine's controller."""
+    command: list[str] | None = key(None, phase="power")
     """Program and arguments that print a reading; run without a shell."""
     field: str | None = key(None, phase="power")
     """Which of a meter's readings: a field of a command's JSON, a hwmon sensor (`chip/label`),

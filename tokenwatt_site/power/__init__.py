@@ -14,14 +14,14 @@ METERS: dict[str, str] = {
     "prometheus": "tokenwatt_site.power.prometheus:open_prometheus",
     "rapl": "tokenwatt_site.power.rapl:open_rapl",
     "hwmon": "tokenwatt_site.power.hwmon:open_hwmon",
+    "ipmi": "tokenwatt_site.power.ipmi:open_ipmi",
+    "command": "tokenwatt_site.power.command:open_command",
     "simulated": "tokenwatt_site.power.simulated:open_simulated",
 }
 _BOARD = "use `board` for what the GPUs draw"
 # source -> what to use instead, as long as it isn't built
 REFUSED: dict[str, str] = {
     "redfish": f"{_BOARD}; the node's power can't be read yet",
-    "ipmi": f"{_BOARD}; the node's power can't be read yet",
-    "command": f"{_BOARD}, or `none`",
     "replay": "use `none`; a recorded log can't be read yet",
 }
 
