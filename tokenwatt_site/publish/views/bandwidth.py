@@ -31,7 +31,7 @@ def bandwidth_table(config: Config) -> Table | None:
     ]
     total = float(report.weight_bytes + report.kv_bytes)
     rows.append((word("Bytes per step"), word(""), word(step_words(report)), _gigabytes(total)))
-    caption = f"Bytes that a decode step reads, formula {report.formula}"
+    caption = f"Terms of memory bandwidth utilisation, formula {report.formula}"
     return Table(caption, _COLUMNS, tuple(rows))
 
 
