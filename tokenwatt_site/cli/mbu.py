@@ -101,7 +101,9 @@ def mbu(*, config: Path, as_json: bool, **options: Any) -> None:
 
     served = Served(options["weight_dtype"], options["kv_dtype"], _changes(options["changes"]))
     found = model(load_model_config(config), served)
-    if options["tokens_accepted"] > options["tokens_verified"]:
+    verified = max(options["tokens_verified"], found.verified)
+    accepted = max(options["tokens_accepted"], found.accepted)
+    if accepted > verified:
         raise UsageError(
             "more tokens are accepted than verified", "give --tokens-verified, which is no less"
         )
@@ -109,8 +111,8 @@ def mbu(*, config: Path, as_json: bool, **options: Any) -> None:
         options["batch"],
         options["ctx"],
         options["tpot_ms"],
-        options["tokens_verified"],
-        options["tokens_accepted"],
+        verified,
+        accepted,
         options["prefill_tokens"],
     )
     peak_tbs, peak = _peak(options["accelerator"], options["bandwidth_tbs"])

@@ -53,6 +53,15 @@ def test_a_draft_and_replicas_are_told(config: Path) -> None:
     assert "^96)" in text
 
 
+def test_a_draft_may_be_told_as_a_spec_tells_it(config: Path) -> None:
+    told = ("--geometry", "tokens_verified=3", "--geometry", "tokens_accepted=2.5")
+    more = ("--tokens-verified", "3", "--tokens-accepted", "2.5")
+    outputs = [
+        called(config, *ASKED, *each, "--bandwidth-tbs", "2").output for each in (told, more)
+    ]
+    assert outputs[0] == outputs[1]
+
+
 def test_without_a_bandwidth_no_share(config: Path) -> None:
     text = called(config, *ASKED).output
     assert "no share: give --accelerator or --bandwidth-tbs" in text
