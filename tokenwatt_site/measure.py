@@ -204,7 +204,13 @@ def measure(spec: Spec, options: Options, tell: Tell, resumed: Resumed | None = 
         facts = preflight(spec, url, trace=trace)
         _note(tell, facts)
         hardware = _hardware(spec, url, tell)
-        samplers = opened_of(spec, stack, count=hardware.count, simulator_url=url)
+        samplers = opened_of(
+            spec,
+            stack,
+            count=hardware.count,
+            simulator_url=url,
+            folder=options.spec_file.parent,
+        )
         setup = _setup(spec, options, (url, facts, hardware, samplers), store, tell)
         setup.trace, setup.resolved = trace, replace(setup.resolved, model=files)
         setup.scraper = _scraper(spec, setup.target, stack)

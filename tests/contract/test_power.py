@@ -1,5 +1,6 @@
 """What every meter that is built keeps to: parametrized over the dict, one line a meter."""
 
+import json
 import math
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,6 +19,9 @@ from tests.support.prometheus import dcgm_page, exporter, until
 from tests.support.prometheus import prometheus as prometheus_server
 from tokenwatt_site.documents.spec import SpecPower
 from tokenwatt_site.method.energy import energy_window
+from tokenwatt_site.method.evidence import power_row
+from tokenwatt_site.method.meters import MeterFacts
+from tokenwatt_site.method.power_log import header_row
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.power import METERS, open_meter
 from tokenwatt_site.power.meter import Meter
@@ -163,6 +167,24 @@ def command(stack: ExitStack, stub: NvmlStub) -> Sampled:
     return replace(read, count=1, scopes="node_dc", counter=False, limits=False)
 
 
+def replay(stack: ExitStack, stub: NvmlStub) -> Sampled:
+    """A log of two devices, 10 readings a second for longer than it is read."""
+    del stub
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "logs"
+    facts = MeterFacts("board", ("a", "b"), HZ, "board", "Two boards")
+    samples = [
+        PowerSample(k / HZ, name, 300.0, 30.0 * k, (), {"sw_power_cap": 0}, 700.0)
+        for k in range(200)
+        for name in facts.devices
+    ]
+    rows = [header_row(facts, ""), *(power_row(sample, 0, 0.0) for sample in samples)]
+    write(folder, {"a.jsonl": "".join(json.dumps(row) + "\n" for row in rows)})
+    asked = SpecPower(source="replay", path="a.jsonl")
+    meter = open_meter(asked, gpus=None, count=0, simulator_url=None, folder=folder)
+    meter._shift_s = 100.0  # type: ignore[attr-defined]
+    return replace(in_virtual_time(meter, lambda _: None), own_stamps=True)
+
+
 def write(folder: Path, files: dict[str, str]) -> None:
     folder.mkdir()
     for name, content in files.items():
@@ -200,6 +222,7 @@ READ: dict[str, Callable[[ExitStack, NvmlStub], Sampled]] = {
     "ipmi": ipmi,
     "prometheus": prometheus,
     "rapl": rapl,
+    "replay": replay,
     "simulated": simulated,
 }
 

@@ -8,19 +8,13 @@ import pytest
 
 from tests.support.shared import shared_path
 from tokenwatt_site.method.energy import energy_window
-from tokenwatt_site.method.samples import PowerSample
+from tokenwatt_site.method.power_logs import power_log
 
 RESULT = "data/results/mlperf/v4.1_H200x8_MaxQ/mixtral-8x7b/Server"
 
 
 def seconds(stamp: str) -> float:
     return datetime.strptime(f"{stamp} +0000", "%m-%d-%Y %H:%M:%S.%f %z").timestamp()
-
-
-def analyzer(log: Path) -> list[PowerSample]:
-    """Read the power analyzer's log: lines of name, value, name, value."""
-    rows = (line.split(",") for line in log.read_text().splitlines() if line.startswith("Time,"))
-    return [PowerSample(seconds(row[1]), "analyzer", power_w=float(row[3])) for row in rows]
 
 
 def edges(log: Path) -> tuple[float, float]:
@@ -35,7 +29,9 @@ def test_mixtral_on_eight_h200() -> None:
     They differ because the mean gives every sample the same weight, wherever the edges lie.
     """
     folder = shared_path(RESULT)
-    samples = analyzer(folder / "performance_run_1_spl.txt")
+    log = power_log((folder / "performance_run_1_spl.txt").read_text())
+    samples = log.samples
+    assert (log.kind, log.scope, log.devices) == ("MLPerf power log", "node_ac", ("analyzer",))
     w0, w1 = edges(folder / "performance_run_1_mlperf_log_detail.txt")
     inside = [sample.power_w for sample in samples if w0 <= sample.t_s <= w1]
     window = energy_window(samples, ["analyzer"], w0, w1, 1.0)

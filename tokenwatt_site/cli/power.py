@@ -176,7 +176,8 @@ def _reading(spec_file: Path | None, source: str | None) -> "Generator[list[Samp
             count = spec.model.ranks
     with ExitStack() as stack:
         gpus = spec.hardware.gpus if spec else None
-        yield opened(meters, stack, gpus=gpus, count=count, simulator_url=url)
+        folder = spec_file.parent if spec_file else None
+        yield opened(meters, stack, gpus=gpus, count=count, simulator_url=url, folder=folder)
 
 
 def _ticks(seconds: float | None) -> Iterator[None]:

@@ -91,9 +91,9 @@ def primary_meter(spec: Spec) -> SpecPower | None:
 
 
 def is_simulated(spec: Spec) -> bool:
-    """Tell whether server, accelerators or a meter are the embedded engine's, by the spec."""
+    """Tell whether server, accelerators or a meter aren't real, or not of this run, by the spec."""
     return (
         spec.engine.endpoint == "simulator:"
         or spec.hardware.adapter == "simulated"
-        or any(meter.source == "simulated" for meter in meter_specs(spec))
+        or any(meter.source in ("simulated", "replay") for meter in meter_specs(spec))
     )

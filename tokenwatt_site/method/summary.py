@@ -36,6 +36,8 @@ def not_covered(spec: Spec, *, simulated: bool) -> list[str]:
     sources = {meter.source for meter in meter_specs(spec)}
     if not sources:
         gaps.append("Power and energy: no meter is read")
+    elif "replay" in sources:
+        gaps.append("Power: a recorded log was played again, it isn't of this run")
     elif sources <= {"board", "simulated", "amd"}:
         gaps.append("Whole-node power: the meter sees the accelerator boards only")
     if spec.accuracy is None:

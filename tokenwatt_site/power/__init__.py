@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from tokenwatt_site.documents.spec import SpecPower
 from tokenwatt_site.errors import RefusedError
@@ -16,20 +17,25 @@ METERS: dict[str, str] = {
     "hwmon": "tokenwatt_site.power.hwmon:open_hwmon",
     "ipmi": "tokenwatt_site.power.ipmi:open_ipmi",
     "command": "tokenwatt_site.power.command:open_command",
+    "replay": "tokenwatt_site.power.replay:open_replay",
     "simulated": "tokenwatt_site.power.simulated:open_simulated",
 }
 _BOARD = "use `board` for what the GPUs draw"
 # source -> what to use instead, as long as it isn't built
 REFUSED: dict[str, str] = {
     "redfish": f"{_BOARD}; the node's power can't be read yet",
-    "replay": "use `none`; a recorded log can't be read yet",
 }
 
 Opener = Callable[..., Meter]
 
 
 def open_meter(
-    power: SpecPower, *, gpus: Sequence[int | str] | None, count: int, simulator_url: str | None
+    power: SpecPower,
+    *,
+    gpus: Sequence[int | str] | None,
+    count: int,
+    simulator_url: str | None,
+    folder: Path | None = None,
 ) -> Meter:
     """Open a meter.
 
@@ -38,6 +44,7 @@ def open_meter(
         gpus: ``hardware.gpus`` of the spec.
         count: accelerators that the engine uses; 0 where that isn't known.
         simulator_url: base URL of the server under test, for the embedded engine's own meter.
+        folder: the spec's, where a recorded log lies; None is the one that the program runs in.
 
     Raises:
         RefusedError: this version or this machine doesn't have it.
@@ -50,4 +57,5 @@ def open_meter(
         )
     module, function = METERS[power.source].split(":")
     opener: Opener = getattr(importlib.import_module(module), function)
-    return opener(power, gpus=gpus, count=count, simulator_url=simulator_url)
+    placed = {"folder": folder} if power.source == "replay" else {}
+    return opener(power, gpus=gpus, count=count, simulator_url=simulator_url, **placed)

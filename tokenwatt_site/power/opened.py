@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 
 from tokenwatt_site.documents.spec import Spec, SpecPower
 from tokenwatt_site.method.meters import MeterFacts, meter_specs
@@ -18,6 +19,7 @@ def opened(
     gpus: Sequence[int | str] | None,
     count: int,
     simulator_url: str | None,
+    folder: Path | None = None,
 ) -> list[Sampler]:
     """Open meters and start reading them; ``stack`` stops and closes them.
 
@@ -27,6 +29,7 @@ def opened(
         gpus: ``hardware.gpus`` of the spec.
         count: accelerators that the engine uses; 0 where that isn't known.
         simulator_url: base URL of the server under test, for the embedded engine's own meter.
+        folder: the spec's.
 
     Raises:
         RefusedError: one that this version or this machine doesn't have.
@@ -34,14 +37,16 @@ def opened(
     """
     return [
         reading(
-            open_meter(asked, gpus=gpus, count=count, simulator_url=simulator_url), asked, stack
+            open_meter(asked, gpus=gpus, count=count, simulator_url=simulator_url, folder=folder),
+            asked,
+            stack,
         )
         for asked in meters
     ]
 
 
 def opened_of(
-    spec: Spec, stack: ExitStack, *, count: int, simulator_url: str | None
+    spec: Spec, stack: ExitStack, *, count: int, simulator_url: str | None, folder: Path
 ) -> list[Sampler]:
     """Open the meters of a spec and start reading them, those of several hosts together.
 
@@ -51,8 +56,9 @@ def opened_of(
     """
     asked = meter_specs(spec)
     if not spec.hosts:
+        gpus = spec.hardware.gpus
         return opened(
-            asked, stack, gpus=spec.hardware.gpus, count=count, simulator_url=simulator_url
+            asked, stack, gpus=gpus, count=count, simulator_url=simulator_url, folder=folder
         )
     return [
         reading(open_hosts(spec.hosts, number), each, stack) for number, each in enumerate(asked)
