@@ -22,6 +22,7 @@ from tokenwatt_site.method.workloads import workload_of
 _MOST = 60_000
 """Requests of one load."""
 _CANCEL_S = 2.0
+_MOST_STREAMS = 1024  # of guidellm's search for them
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,8 @@ class Outcome:
     tpot_s: Sequence[float]
     """Of those with two tokens or more."""
     took_s: float
+    both_s: Sequence[tuple[float, float]] = ()
+    """TTFT and TPOT of each that has both."""
 
     @property
     def per_s(self) -> float:
@@ -42,6 +45,12 @@ class Outcome:
         """Tell whether both 99th percentiles keep the case's limits."""
         ttft_s, tpot_s = self.margins(case)
         return ttft_s <= 0 and tpot_s <= 0
+
+    def attained(self, case: Case) -> float:
+        """Return the share of requests that keep both limits."""
+        ttft_s, tpot_s = (case.slo[name] / 1000 for name in ("ttft_p99_ms", "tpot_p99_ms"))
+        kept = sum(a <= ttft_s and b <= tpot_s for a, b in self.both_s)
+        return kept / len(self.both_s) if self.both_s else 0.0
 
     def margins(self, case: Case) -> tuple[float, float]:
         """Return how far the 99th percentiles of TTFT and TPOT are above their limits, s."""
@@ -116,11 +125,12 @@ class Tool:
 
 def _outcome(seen: Seen, sent_s: Sequence[float], outputs: Sequence[int], took_s: float) -> Outcome:
     done = [i for i, output in enumerate(outputs) if seen.tokens[i] == output]
-    return Outcome(
-        [seen.first_s[i] - sent_s[i] for i in done],
-        [(seen.last_s[i] - seen.first_s[i]) / (outputs[i] - 1) for i in done if outputs[i] > 1],
-        took_s,
-    )
+    ttft_s = {i: seen.first_s[i] - sent_s[i] for i in done}
+    tpot_s = {
+        i: (seen.last_s[i] - seen.first_s[i]) / (outputs[i] - 1) for i in done if outputs[i] > 1
+    }
+    both_s = [(ttft_s[i], each_s) for i, each_s in tpot_s.items()]
+    return Outcome([*ttft_s.values()], [*tpot_s.values()], took_s, both_s)
 
 
 def guidellm(tool: Tool, length_s: float) -> float | None:
@@ -139,6 +149,33 @@ def guidellm(tool: Tool, length_s: float) -> float | None:
             break
         best = rate
     return best
+
+
+def goodput(tool: Tool, length_s: float) -> float | None:
+    """Search the number of streams as guidellm 0.8.1 does (its profile ``goodput``).
+
+    Streams from 4, doubled until fewer than 99 % of the requests keep all limits (95 % unless asked
+    otherwise), then halved in between until the bracket is under 10 %; 15 loads at most, each for
+    the time given. Reported is the most streams that passed; as a rate, the requests a second that
+    they got.
+    """
+    passed: dict[int, float] = {}
+    low, high, streams = 0, math.inf, 4
+    for _ in range(15):
+        outcome = tool.streams(streams, length_s=length_s)
+        if outcome.attained(tool.case) >= 0.99:  # noqa: PLR2004 - what was promised
+            passed[streams], low = outcome.per_s, max(low, streams)
+        else:
+            high = min(high, streams)
+        if math.isinf(high):
+            if streams == _MOST_STREAMS:
+                break
+            streams = min(2 * streams, _MOST_STREAMS)
+        elif high == 1 or (low and high - low <= max(1, 0.1 * low)):
+            break
+        else:
+            streams = int(low + high) // 2
+    return passed[low] if low else None
 
 
 def evalscope(tool: Tool, factor: float) -> float | None:
@@ -263,6 +300,10 @@ Peer = Callable[[Tool], float | None]
 
 PEERS: dict[str, tuple[str, Peer]] = {
     "guidellm": ("guidellm 0.8.1, sweep, 10 × 60 s", lambda tool: guidellm(tool, 60.0)),
+    "guidellm-goodput": (
+        "guidellm 0.8.1, goodput, 60 s a load",
+        lambda tool: goodput(tool, 60.0),
+    ),
     "evalscope": ("evalscope 1.14.1, auto-tuned rate", lambda tool: evalscope(tool, 2.0)),
     "evalscope-60": (
         "evalscope 1.14.1, auto-tuned rate, 60 s a load",

@@ -139,7 +139,8 @@ class Steady:
         return replace(self._outcome(streams, round(min(streams, 20) * length_s)), took_s=length_s)
 
     def _outcome(self, load: float, n: int) -> Outcome:
-        return Outcome([2.0 * load / self.limit] * n, [0.01] * n, 60.0)
+        ttft_s = 2.0 * load / self.limit
+        return Outcome([ttft_s] * n, [0.01] * n, 60.0, [(ttft_s, 0.01)] * n)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +149,9 @@ class Steady:
         (lambda tool: peers.evalscope(tool, 60.0), 9.0),
         (peers.aiperf, 9.0),
         (lambda tool: peers.guidellm(tool, 60.0), 1 + 19 * 3 / 8),
+        (lambda tool: peers.goodput(tool, 60.0), 9.0),
     ],
+    ids=["evalscope", "aiperf", "guidellm", "goodput"],
 )
 def test_a_restated_search_finds_the_step_below_a_limit(search: peers.Peer, found: float) -> None:
     assert search(Steady(9.3)) == pytest.approx(found)  # type: ignore[arg-type]

@@ -11,13 +11,12 @@ from tokenwatt_site.method.twin_error import blocks_of, residual_of
 from tokenwatt_site.method.twin_scores import TPOT
 
 _LEAST_OUTPUT = 8
-_LEAST_BLOCKS, _LEAST_FREEDOM = 3, 4
+_LEAST_BLOCKS, _LEAST_FREEDOM = 5, 4
 _ERRORS = 4.5
 _WIDEN = 1.7
 """Blocks of a window depend on each other: window means scatter by so much more in simulation."""
-_MANY_BLOCKS, _MOVED, _MOVED_BRIEFLY = 10, 0.05, 0.1
-"""A change of ln(time per token) counts from the first share on if so many blocks on either side
-show it, from the second on if fewer do: noise that lasts for minutes looks like a brief change."""
+_MOVED = 0.1
+"""A change of ln(time per token) by less is not told from noise that lasts for minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,7 @@ def _places(blocks: Sequence[_Block]) -> Iterator[tuple[float, int]]:
         scatter = math.fsum(map(_squares, parts)) / freedom
         error = _WIDEN * math.sqrt(scatter * (1 / len(before) + 1 / len(after)))
         moved = abs(_mean(after) - _mean(before))
-        least = _MOVED if min(len(before), len(after)) >= _MANY_BLOCKS else _MOVED_BRIEFLY
-        if moved > least:
+        if moved > _MOVED:
             yield moved / error if error else math.inf, at
 
 
