@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from tokenwatt_site.documents.spec import Scope, SpecPower
 from tokenwatt_site.errors import RefusedError, UsageError
 from tokenwatt_site.method.meters import rate_hz
-from tokenwatt_site.power.prometheus_api import Answer, PrometheusApi, UnansweredError
+from tokenwatt_site.power.prometheus_api import Answer, PrometheusApi
 from tokenwatt_site.power.prometheus_gpus import ENERGY, POWER, gpus_under_test
 from tokenwatt_site.power.prometheus_meter import PrometheusMeter
 from tokenwatt_site.power.prometheus_query import (
@@ -16,6 +16,7 @@ from tokenwatt_site.power.prometheus_query import (
     scrape_interval_s,
 )
 from tokenwatt_site.power.reading import Quantity, asked_for
+from tokenwatt_site.power.web import UnansweredError
 
 MOST_SERIES = 64
 GPU_GAIN_PCT = 5.0

@@ -8,9 +8,10 @@ from tokenwatt_site.documents.spec import Scope
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.method.span import GAP_MIN_S, GAP_PERIODS
 from tokenwatt_site.power.meter import Now, now
-from tokenwatt_site.power.prometheus_api import PrometheusApi, UnansweredError
+from tokenwatt_site.power.prometheus_api import PrometheusApi
 from tokenwatt_site.power.prometheus_query import Labels, Part, by_labels, combined
 from tokenwatt_site.power.reading import checked
+from tokenwatt_site.power.web import UnansweredError
 
 _BLANK_64 = 9.2233720368547e18
 """DCGM's integers from here on say why there is no value (DCGM_INT64_BLANK and up)."""

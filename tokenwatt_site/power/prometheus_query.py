@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
-from tokenwatt_site.power.prometheus_api import Answer, PrometheusApi, Series, UnansweredError
+from tokenwatt_site.power.prometheus_api import Answer, PrometheusApi, Series
 from tokenwatt_site.power.reading import Quantity
+from tokenwatt_site.power.web import UnansweredError
 
 MARK = "tokenwatt"
 """Label that tells the parts of a combined answer apart."""

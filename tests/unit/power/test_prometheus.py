@@ -10,10 +10,11 @@ import pytest
 from tests.support.power_server import PowerServer, power_server
 from tokenwatt_site.documents.spec import SpecPower
 from tokenwatt_site.errors import RefusedError, UsageError
-from tokenwatt_site.power import open_meter, prometheus_api
-from tokenwatt_site.power.prometheus_api import PrometheusApi, UnansweredError
+from tokenwatt_site.power import open_meter
+from tokenwatt_site.power.prometheus_api import PrometheusApi
 from tokenwatt_site.power.prometheus_meter import PrometheusMeter
 from tokenwatt_site.power.prometheus_query import Part
+from tokenwatt_site.power.web import UnansweredError
 
 URL = "http://prometheus.example:9090/prom/"
 AHEAD_S = 1000.0
@@ -183,7 +184,7 @@ def silent() -> Iterator[PowerServer]:
 def test_a_server_that_says_nothing_is_a_timeout(
     silent: PowerServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prometheus_api, "CALL_S", 0.1)
+    monkeypatch.setattr(web, "CALL_S", 0.1)
     asked = SpecPower(source="prometheus", url=silent.url)
     with pytest.raises(RefusedError, match="timeout"):
         open_meter(asked, gpus=None, count=1, simulator_url=None)
