@@ -10,7 +10,7 @@ import pytest
 from tests.support.power_server import PowerServer, power_server
 from tokenwatt_site.documents.spec import SpecPower
 from tokenwatt_site.errors import RefusedError, UsageError
-from tokenwatt_site.power import open_meter
+from tokenwatt_site.power import open_meter, web
 from tokenwatt_site.power.prometheus_api import PrometheusApi
 from tokenwatt_site.power.prometheus_meter import PrometheusMeter
 from tokenwatt_site.power.prometheus_query import Part
