@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tokenwatt_site.documents.spec import Spec
-from tokenwatt_site.method.energy import energy_window
+from tokenwatt_site.method.energy import EnergyWindow, after_average, energy_window
 from tokenwatt_site.method.evidence import sample_of, trace_of
 from tokenwatt_site.method.measured_window import MeasuredWindow, MeterWindow
 from tokenwatt_site.method.meters import MeterFacts
 from tokenwatt_site.method.probe import Measured, Probe
 from tokenwatt_site.method.records import records_of
+from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.method.series import series
 from tokenwatt_site.method.server_metrics import page_of_row, server_window
 from tokenwatt_site.method.trace import RequestTrace
@@ -92,7 +93,7 @@ def account(spec: Spec, probe: Probe, load: Load, requests: Rows, beside: Beside
     stats = judge(traces, window, spec.slo, end_s)
     samples = [[sample_of(row) for row in rows] for _, rows in power]
     meters = tuple(
-        MeterWindow(meter, energy_window(read, meter.devices, window.w0_s, window.w1_s, meter.hz))
+        MeterWindow(meter, _energy(meter, read, window))
         for (meter, _), read in zip(power, samples, strict=True)
     )
     reasons = [*stats.reasons]
@@ -133,6 +134,12 @@ def account(spec: Spec, probe: Probe, load: Load, requests: Rows, beside: Beside
         if window.phase == "search"
         else series(window, traces, samples[0] if power else [], devices, end_s),
     )
+
+
+def _energy(meter: MeterFacts, read: Sequence[PowerSample], window: Window) -> EnergyWindow:
+    edges = window.w0_s, window.w1_s
+    energy = energy_window(read, meter.devices, *edges, meter.hz, meter.averaged_s)
+    return after_average(energy, meter.averaged_s, window.warmup_s)
 
 
 def window_of(probe: Probe, load: Load) -> Window:

@@ -6,20 +6,25 @@ integrated. The rules are those of measurement.md, section 4.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.method.span import MIN_COVERAGE, Span
 from tokenwatt_site.method.throttle import throttle
 from tokenwatt_site.method.track import Track, usable
+from tokenwatt_site.method.uncertainty import Doubt, counted_doubt, sampled_doubt, updates
 
 AGREE_PCT = 2.0
 WARN_PCT = 5.0
 OVER_LIMIT = 2.0
 COUNTER_STEP_S = 1.0
 """No energy counter rests for longer than this: drivers step it every 10 to 100 ms."""
+
+MIN_VALUES = 10
+"""New power values that a window needs of a meter."""
+EDGES_MAX_PCT = 10.0
 
 Method = Literal["counter", "sampled"]
 CheckVerdict = Literal["agree", "warn", "disagree"]
@@ -35,6 +40,12 @@ REASONS: dict[str, str] = {
     "not_bracketed": "A device's power wasn't read on both sides of the window.",
     "gap": "Power readings are further apart than max(3/hz, 1 s).",
     "coverage": "Less than 95 % of the expected power readings came, each on time.",
+    "few_values": "A device's power took fewer than ten new values: its meter is too slow.",
+    "constant_power": "Power readings never changed: a meter that stands still looks the same.",
+    "slow_sampling": "Power was read less than twice a second: what beats in time isn't seen.",
+    "averaged_too_early": "The window began before the meter's average held the load alone.",
+    "edges_wide": "The window's edges are unsure by more than 10 % of its energy: it is too short.",
+    "gain_unknown": "Nobody says how far the meter may be off: the uncertainty isn't whole.",
     "zero_power": "A device read 0 W, which is no reading.",
     "over_limit": "A reading is above twice the power limit: a wrong unit or a broken meter.",
     "meters_differ": "Counter and samples differ by more than 2 %.",
@@ -77,6 +88,10 @@ class EnergyWindow:
     power_limit_w: float | None
     """The highest limit of a device that was read."""
     per_device_j: dict[str, float]
+    sampling_j: float | None
+    """95 % half-width of what happened between power readings; None for a counter or unknown."""
+    edges_j: float | None
+    """95 % half-width of what the window's edges leave open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +125,12 @@ class _Device:
 
 
 def energy_window(
-    samples: Iterable[PowerSample], devices: Sequence[str], w0_s: float, w1_s: float, hz: float
+    samples: Iterable[PowerSample],
+    devices: Sequence[str],
+    w0_s: float,
+    w1_s: float,
+    hz: float,
+    averaged_s: float = 0.0,
 ) -> EnergyWindow:
     """Return the energy of ``devices`` in the window [w0_s, w1_s].
 
@@ -120,6 +140,7 @@ def energy_window(
         w0_s: the window's start on the samples' clock, s.
         w1_s: its end.
         hz: samples a second that were asked for.
+        averaged_s: over how long the meter takes the mean of power before it shows it.
 
     Raises:
         ValueError: an empty window, no devices or no rate.
@@ -127,9 +148,7 @@ def energy_window(
     if not devices:
         raise ValueError("no devices")
     span = Span(w0_s, w1_s, hz)
-    near: dict[str, list[PowerSample]] = {name: [] for name in devices}
-    for sample in span.near(samples):
-        near.get(sample.device, []).append(sample)
+    near = _near(samples, devices, span)
     read = {name: _device(mine) for name, mine in near.items()}
     counted, sampled = _counted(read, span), _sampled(read, span)
     method: Method = "sampled" if counted.joules is None else "counter"
@@ -138,9 +157,11 @@ def energy_window(
     valid = _valid(counted, sampled, reasons)
     figure = sampled if counted.joules is None else counted
     joules = None if _REFUSED & set(reasons) else figure.total_j
+    doubt = Doubt() if joules is None else _doubt(read, span, method, averaged_s)
+    if joules is not None and (doubt.edges_j or 0.0) > EDGES_MAX_PCT / 100 * joules:
+        reasons, valid = (*reasons, "edges_wide"), False
     held = throttle(near, span)
     limits_w = [device.limit_w for device in read.values() if device.limit_w is not None]
-    on_time = sum(span.on_time(device.times_s) for device in read.values())
     return EnergyWindow(
         joules=joules,
         seconds=span.seconds,
@@ -149,7 +170,7 @@ def energy_window(
         valid=valid,
         reasons=reasons if valid else (*reasons, *_errors(near.values())),
         samples=sum(sum(map(span.holds, device.times_s)) for device in read.values()),
-        gaps=len(devices) * span.expected - on_time,
+        gaps=_gaps(read.values(), span),
         check_joules=None if difference_pct is None else sampled.total_j,
         check_method=None if difference_pct is None else "sampled",
         difference_pct=difference_pct,
@@ -160,7 +181,35 @@ def energy_window(
         throttled_pct=held.any_pct,
         power_limit_w=max(limits_w, default=None),
         per_device_j={} if joules is None or figure.joules is None else figure.joules,
+        sampling_j=doubt.sampling_j,
+        edges_j=doubt.edges_j,
     )
+
+
+def after_average(energy: EnergyWindow, averaged_s: float, warmup_s: float) -> EnergyWindow:
+    """Return the energy, invalid where the load began less than an average before the window."""
+    if energy.method == "counter" or warmup_s >= averaged_s:
+        return energy
+    return replace(energy, valid=False, reasons=(*energy.reasons, "averaged_too_early"))
+
+
+def _gaps(read: Collection[_Device], span: Span) -> int:
+    return len(read) * span.expected - sum(span.on_time(device.times_s) for device in read)
+
+
+def _near(
+    samples: Iterable[PowerSample], devices: Sequence[str], span: Span
+) -> dict[str, list[PowerSample]]:
+    near: dict[str, list[PowerSample]] = {name: [] for name in devices}
+    for sample in span.near(samples):
+        near.get(sample.device, []).append(sample)
+    return near
+
+
+def _doubt(read: dict[str, _Device], span: Span, method: Method, averaged_s: float) -> Doubt:
+    if method == "counter":
+        return counted_doubt([device.energy for device in read.values()], span)
+    return sampled_doubt([device.power for device in read.values()], span, averaged_s)
 
 
 def _device(samples: Sequence[PowerSample]) -> _Device:
@@ -229,7 +278,14 @@ def _sampled(read: dict[str, _Device], span: Span) -> _Figure:
         return _Figure(None, (*over, *zero, "not_bracketed"))
     sparse = _sparse(tracks, span)
     joules = {name: device.power.area(span.w0_s, span.w1_s) for name, device in read.items()}
-    return _Figure(joules, (*over, *(zero if sparse else ()), *sparse))
+    few = ("few_values",) if any(_few(track, span) for track in tracks) else ()
+    return _Figure(joules, (*over, *(zero if sparse else ()), *sparse, *few))
+
+
+def _few(track: Track, span: Span) -> bool:
+    """Return whether a meter repeats a few values; one that never changes may be right."""
+    inside = [time_s for time_s in track.times_s if span.holds(time_s)]
+    return len(inside) >= MIN_VALUES and 1 < len(updates(track, span).values) < MIN_VALUES
 
 
 def _sparse(tracks: Sequence[Track], span: Span) -> tuple[str, ...]:

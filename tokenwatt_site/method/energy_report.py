@@ -12,6 +12,8 @@ from tokenwatt_site.method.statistics import mean_interval
 
 NODES = ("node_dc", "node_ac")
 BOARDS = ("board", "module")
+SLOW_HZ = 2.0
+"""Power of the moment that is read less often may beat in time with its readings."""
 
 
 def energy(windows: Sequence[MeasuredWindow], idle: Sequence[Idle] = ()) -> dict[str, Any]:
@@ -71,8 +73,10 @@ def _energy(windows: Sequence[MeasuredWindow], number: int, idle: Sequence[Idle]
         document["check"] = check
     document |= _by_host(windows, number, joules)
     document |= idle_of(idle, number, joules, document["seconds"], tokens)
-    if len(windows) > 1 and joules is not None:
-        document["uncertainty"] = _uncertainty(windows, number)
+    if joules is not None:
+        uncertainty, unknown = _uncertainty(windows, number, joules)
+        document["uncertainty"] = uncertainty
+        document["reasons"] = sorted({*document["reasons"], *unknown})
     return document
 
 
@@ -172,14 +176,54 @@ def _check(parts: Sequence[EnergyWindow]) -> dict[str, Any] | None:
     }
 
 
-def _uncertainty(windows: Sequence[MeasuredWindow], number: int) -> dict[str, float]:
-    """Return the part of J/token's uncertainty that repeats show, percent; no meter gain."""
+def _uncertainty(
+    windows: Sequence[MeasuredWindow], number: int, joules: float
+) -> tuple[dict[str, float], list[str]]:
+    """Return the parts of J/token's uncertainty and codes of what isn't known or seen.
+
+    Each is the half-width of a 95 % interval in percent. The gain is systematic, and the same in
+    all windows; sampling and edges of several windows add up as independent ones; the spread over
+    repeats holds the sampling already, so that the larger of the two counts::
+
+        combined = √(gain² + max(repeats, sampling)² + edges²)
+    """
+    facts = windows[0].meters[number].facts
+    parts = [w.meters[number].energy for w in windows]
+    sampled = [e for e in parts if e.method == "sampled"]
+    seen = {
+        "gain_pct": facts.gain_pct,
+        "repeats_pct": _repeats_pct(windows, number),
+        "sampling_pct": _together_pct([e.sampling_j for e in sampled], joules),
+        "edges_pct": _together_pct([e.edges_j for e in parts], joules),
+    }
+    unknown = {
+        "gain_unknown": facts.gain_pct is None,
+        "constant_power": any(e.sampling_j is None for e in sampled),
+        "slow_sampling": bool(sampled) and facts.hz < SLOW_HZ and facts.averaged_s * facts.hz < 1,
+    }
+    known = {name: pct for name, pct in seen.items() if pct is not None}
+    if not unknown["gain_unknown"] and not unknown["constant_power"] and "edges_pct" in known:
+        spread_pct = max(known.get("repeats_pct", 0.0), known.get("sampling_pct", 0.0))
+        known["combined_pct"] = math.hypot(known["gain_pct"], spread_pct, known["edges_pct"])
+    return known, [code for code, true in unknown.items() if true]
+
+
+def _together_pct(halves_j: Sequence[float | None], joules: float) -> float | None:
+    """Return half-widths of several windows as one, percent of their energy."""
+    known = [half for half in halves_j if half is not None]
+    if not known or len(known) < len(halves_j) or joules <= 0:
+        return None
+    return 100 * math.hypot(*known) / joules
+
+
+def _repeats_pct(windows: Sequence[MeasuredWindow], number: int) -> float | None:
+    """Return what the spread of J/token over the windows says of its mean."""
     each = [
         e.joules / (w.stats.output_tok_s * w.window.length_s)
         for w in windows
         if (e := w.meters[number].energy).joules is not None and w.stats.output_tok_s
     ]
     if len(each) < 2:  # noqa: PLR2004 - one value has no spread
-        return {}
+        return None
     mean, half = mean_interval(each)
-    return {"repeats_pct": 100 * half / mean} if half is not None and mean else {}
+    return 100 * half / mean if half is not None and mean else None

@@ -44,6 +44,11 @@ class Track:
         """Return the area below the line: the trapezoid rule with interpolation at both edges."""
         return self._area_to(w1_s) - self._area_to(w0_s)
 
+    def around(self, w0_s: float, w1_s: float) -> tuple[list[float], list[float]]:
+        """Return times and values of the readings in the window and the one on each side of it."""
+        first, last = self._around(w0_s, w1_s)
+        return self.times_s[first:last], self.values[first:last]
+
     def longest_step_s(self, w0_s: float, w1_s: float) -> float:
         """Return the longest time between neighbouring readings that reaches into the window."""
         first, last = self._around(w0_s, w1_s)

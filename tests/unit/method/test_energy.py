@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tokenwatt_site.method.energy import REASONS, EnergyWindow, energy_window
+from tokenwatt_site.method.energy import REASONS, EnergyWindow, after_average, energy_window
 from tokenwatt_site.method.samples import PowerSample
 
 W0, W1, HZ = 100.0, 160.0, 10.0
@@ -290,6 +290,41 @@ def test_a_slow_poll_of_a_square_wave_is_found_out_by_the_counter() -> None:
     assert window.check_joules == pytest.approx(60 * 794)
     assert (window.check_verdict, window.valid) == ("disagree", False)
     assert measured(samples, hz=1).mean_w == pytest.approx(794)
+
+
+def test_a_meter_that_repeats_a_few_values_is_too_slow() -> None:
+    samples = readings(lambda t: 500.0 + t // 8, counter=False)
+    window = measured(samples)
+    assert (window.valid, window.reasons) == (False, ("samples_only", "few_values"))
+    assert measured(readings(lambda t: 500.0 + t // 5, counter=False)).valid
+    assert measured(readings(lambda t: 500.0 + t // 8)).valid  # its counter stands
+
+
+def test_a_scraped_counter_needs_a_long_window() -> None:
+    samples = [
+        PowerSample(float(k), "gpu-0", energy_j=500.0 * 15 * ((k + 7) // 15)) for k in range(700)
+    ]
+    short = energy_window(samples, ["gpu-0"], 100, 160, 1)
+    assert (short.valid, short.reasons) == (False, ("counter_only", "edges_wide"))
+    long = energy_window(samples, ["gpu-0"], 100, 460, 1)
+    assert (long.valid, long.reasons) == (True, ("counter_only",))
+    assert long.edges_j == pytest.approx(1.13 * 15 * 500, rel=0.1)
+    assert long.joules == pytest.approx(360 * 500, abs=long.edges_j or 0)
+
+
+def test_a_window_that_begins_inside_an_average_is_no_measurement() -> None:
+    window = measured(readings(counter=False))
+    early = after_average(window, 1.0, 0.5)
+    assert (early.valid, early.reasons) == (False, ("samples_only", "averaged_too_early"))
+    assert after_average(window, 1.0, 1.0) == window
+    counted = measured(readings())
+    assert after_average(counted, 1.0, 0.5) == counted
+
+
+def test_a_counter_has_edges_and_no_sampling() -> None:
+    window = measured(readings())
+    assert window.sampling_j is None
+    assert window.edges_j == pytest.approx(0, abs=1e-6)
 
 
 def throttled(share: float, *, clocked: float | None) -> list[PowerSample]:
