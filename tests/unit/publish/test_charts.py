@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -14,10 +15,12 @@ from tests.support.dom import parse
 from tests.support.site import entry_of, site_content
 from tokenwatt_site.documents.run import Run
 from tokenwatt_site.publish.charts.chart import Chart
+from tokenwatt_site.publish.charts.energy import energy_chart
 from tokenwatt_site.publish.charts.explore import chart_csv, explore_figure, guarded
 from tokenwatt_site.publish.charts.file import file_svg
-from tokenwatt_site.publish.charts.load import load_of
+from tokenwatt_site.publish.charts.load import Load, LoadPoint, load_of
 from tokenwatt_site.publish.charts.page import page_svg
+from tokenwatt_site.publish.charts.sweep import Marking
 from tokenwatt_site.publish.model import Content, SiteConfig
 from tokenwatt_site.publish.views.comparison import comparison_view
 from tokenwatt_site.publish.views.home import home_view
@@ -186,3 +189,22 @@ def test_a_spreadsheet_runs_no_formula_of_ours() -> None:
     assert [guarded(t) for t in ("=1+1", "@x", "-12.5", "+cmd", "text")] == [
         *("'=1+1", "'@x", "-12.5", "'+cmd", "text"),
     ]
+
+
+def test_each_point_of_the_energy_curve_shows_how_sure_it_is() -> None:
+    points = tuple(
+        LoadPoint(rate, True, False, None, None, None, 100.0, 100 * j, j, unsure_pct=unsure)  # noqa: FBT003
+        for rate, j, unsure in ((1.0, 4.0, 150.0), (2.0, 2.0, 10.0))
+    )
+    load = Load(points, None, is_boundary=False, fails_at_rps=None)
+    chart = energy_chart(load, "GPU boards", 5.0, Marking())
+    assert chart is not None
+    assert chart.panels[0].bands[0].edges == tuple(
+        map(pytest.approx, [(1.0, 0.0, 10.0), (2.0, 1.8, 2.2)])
+    )
+    half = Load((points[0], replace(points[1], unsure_pct=None)), None, False, None)  # noqa: FBT003
+    gain = energy_chart(half, "GPU boards", 5.0, Marking())
+    assert gain is not None
+    assert gain.panels[0].bands[0].edges == tuple(
+        map(pytest.approx, [(1.0, 3.8, 4.2), (2.0, 1.9, 2.1)])
+    )

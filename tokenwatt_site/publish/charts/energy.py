@@ -1,5 +1,7 @@
 """Energy per output token over load."""
 
+from collections.abc import Sequence
+
 from tokenwatt_site import units
 from tokenwatt_site.publish.charts import scale
 from tokenwatt_site.publish.charts.chart import (
@@ -12,7 +14,7 @@ from tokenwatt_site.publish.charts.chart import (
     Point,
     Series,
 )
-from tokenwatt_site.publish.charts.load import Load, nearest
+from tokenwatt_site.publish.charts.load import Load, LoadPoint, nearest
 from tokenwatt_site.publish.charts.sweep import Marking, boundary_of, by_rate, rate_axis
 
 _APART = 0.3
@@ -26,7 +28,7 @@ def energy_chart(load: Load, scope: str, gain_pct: float | None, marking: Markin
     Args:
         load: the configuration over load.
         scope: what the meter includes, in words.
-        gain_pct: the meter's own uncertainty, drawn as a band.
+        gain_pct: the meter's own uncertainty, a band where a point's whole one isn't known.
         marking: how the document's charts are marked.
     """
     known = load.known(lambda p: p.j_per_token)
@@ -37,10 +39,7 @@ def energy_chart(load: Load, scope: str, gain_pct: float | None, marking: Markin
               f"{units.number(j, 'j_per_token')} J/token", hollow=not p.passed)
         for p, j in known
     )  # fmt: skip
-    bands: tuple[Band, ...] = ()
-    if gain_pct:
-        part = gain_pct / 100
-        bands = (Band(2, tuple((p.x, p.y * (1 - part), p.y * (1 + part)) for p in points)),)
+    bands, band = _band(known, gain_pct)
     first, at = points[0], points[-1]
     if load.at_rps is not None:
         rate = nearest([p for p, _ in known], load.at_rps).rate_rps
@@ -52,13 +51,12 @@ def energy_chart(load: Load, scope: str, gain_pct: float | None, marking: Markin
         f"{units.number(first.x, 'rps')} requests/s and {units.number(at.y, 'j_per_token')} J at "
         f"{units.number(at.x, 'rps')}.",
         axis,
-        scale.linear(0, _HEADROOM * max(p.y for p in points), "J/token"),
+        scale.linear(0, _top(points, bands), "J/token"),
         (Series("energy", 2, points),),
         bands=bands,
         boundary=boundary_of(load),
         notes=_notes(first, at, axis),
     )
-    band = f"; band: gain of the meter, ± {units.significant(gain_pct)} %" if gain_pct else ""
     return Chart(
         "energy-rate",
         _finding(first, at),
@@ -75,6 +73,29 @@ def energy_chart(load: Load, scope: str, gain_pct: float | None, marking: Markin
         marking.tag,
         (("within the SLO", 2, False), ("outside", 2, True)),
     )
+
+
+def _top(points: Sequence[Point], bands: Sequence[Band]) -> float:
+    highs = (high for band in bands for _, _, high in band.edges)
+    return max(_HEADROOM * max(p.y for p in points), *highs, 0.0)
+
+
+def _band(
+    known: Sequence[tuple[LoadPoint, float]], gain_pct: float | None
+) -> tuple[tuple[Band, ...], str]:
+    """Return the band around the line, and its words: all that is unsure, else the gain alone."""
+    parts = [p.unsure_pct for p, _ in known]
+    words = "; band: 95 % interval of each point"
+    if None in parts:
+        parts = [gain_pct] * len(known)
+        words = f"; band: gain of the meter, ± {units.significant(gain_pct or 0)} %"
+    if not any(parts):
+        return (), ""
+    edges = (
+        (p.rate_rps, max(j * (1 - (part or 0) / 100), 0.0), j * (1 + (part or 0) / 100))
+        for (p, j), part in zip(known, parts, strict=True)
+    )
+    return (Band(2, tuple(edges)),), words
 
 
 def _notes(first: Point, at: Point, axis: Axis) -> tuple[Note, ...]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tokenwatt_site.documents.run import Config, Run
-from tokenwatt_site.documents.window import WindowRecord
+from tokenwatt_site.documents.window import Energy, WindowRecord
 from tokenwatt_site.method.derived import (
     derived,
     spec_of,
@@ -28,6 +28,8 @@ class LoadPoint:
     output_tok_s: float | None
     power_w: float | None
     j_per_token: float | None
+    unsure_pct: float | None = None
+    """Half-width of the 95 % interval of ``j_per_token``, percent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ def _point(record: WindowRecord) -> LoadPoint:
         output_tok_s=record.output_tok_s,
         power_w=window_power_w(record),
         j_per_token=window_j_per_token(record),
+        unsure_pct=_unsure_pct(record.energy),
     )
 
 
@@ -123,7 +126,12 @@ def _reported(run: Run, config: Config, rate_rps: float) -> LoadPoint:
         output_tok_s=config.output_tok_s,
         power_w=figures.power_w,
         j_per_token=figures.j_per_token,
+        unsure_pct=_unsure_pct(config.energy),
     )
+
+
+def _unsure_pct(energy: Energy | None) -> float | None:
+    return ((energy and energy.uncertainty) or {}).get("combined_pct")
 
 
 def crossing(
