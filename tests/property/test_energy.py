@@ -125,3 +125,28 @@ def test_a_track_passes_through_its_readings_and_stays_between_them(
     w0, w1 = within(samples, place * 0.99, 0.0)
     assert min(track.values) <= track.at(w0) <= max(track.values) * (1 + 1e-12)
     assert 0 <= track.area(w0, w1) <= max(track.values) * (w1 - w0) * (1 + 1e-6) + 1e-6
+
+
+@given(traces(), cuts, cuts, st.floats(0.01, 100), st.booleans())
+def test_the_doubt_scales_with_the_power_and_knows_no_order(
+    samples: list[PowerSample],
+    left: float,
+    right: float,
+    gain: float,
+    counter: bool,  # noqa: FBT001 - Hypothesis gives arguments by position
+) -> None:
+    w0, w1 = within(samples, left, right)
+    samples = [replace(s, energy_j=s.energy_j if counter else None) for s in samples]
+    scaled = [
+        replace(
+            s,
+            power_w=(s.power_w or 0) * gain,
+            energy_j=None if s.energy_j is None else s.energy_j * gain,
+        )
+        for s in reversed(samples)
+    ]
+    once, again = (energy_window(each, ["a"], w0, w1, HZ) for each in (samples, scaled))
+    for one, other in ((once.sampling_j, again.sampling_j), (once.edges_j, again.edges_j)):
+        assert (one is None) is (other is None)
+        if one is not None and other is not None:
+            assert other == pytest.approx(one * gain, rel=1e-3, abs=1e-3 * gain)
