@@ -17,6 +17,7 @@ from tests.support.nvml_stub import NvmlStub
 from tests.support.power_server import power_server
 from tests.support.prometheus import dcgm_page, exporter, until
 from tests.support.prometheus import prometheus as prometheus_server
+from tests.support.redfish import controller
 from tokenwatt_site.documents.spec import SpecPower
 from tokenwatt_site.method.energy import energy_window
 from tokenwatt_site.method.evidence import power_row
@@ -167,6 +168,18 @@ def command(stack: ExitStack, stub: NvmlStub) -> Sampled:
     return replace(read, count=1, scopes="node_dc", counter=False, limits=False)
 
 
+def redfish(stack: ExitStack, stub: NvmlStub) -> Sampled:
+    """A controller's chassis, over HTTP."""
+    del stub
+    bmc = stack.enter_context(controller())
+    bmc.power("1", {"PowerConsumedWatts": 612.5})
+    meter = open_meter(
+        SpecPower(source="redfish", url=bmc.url), gpus=None, count=0, simulator_url=None
+    )
+    read = in_virtual_time(meter, lambda _: None)
+    return replace(read, count=1, scopes="node_ac", counter=False, limits=False)
+
+
 def replay(stack: ExitStack, stub: NvmlStub) -> Sampled:
     """A log of two devices, 10 readings a second for longer than it is read."""
     del stub
@@ -222,6 +235,7 @@ READ: dict[str, Callable[[ExitStack, NvmlStub], Sampled]] = {
     "ipmi": ipmi,
     "prometheus": prometheus,
     "rapl": rapl,
+    "redfish": redfish,
     "replay": replay,
     "simulated": simulated,
 }

@@ -241,7 +241,7 @@ class SpecPower(Strict):
     """Name of the environment variable that holds the password."""
     verify_tls: bool = key(default=True, phase="power")
     """Verify the meter's certificate."""
-    chassis: str | None = key(None, phase="power", since="remote meters")
+    chassis: str | None = key(None, phase="power")
     """Redfish chassis to read where there are several."""
     host: str | None = key(None, phase="power")
     """Host of an IPMI meter, with a port if it isn't 623; null is this machine's controller."""

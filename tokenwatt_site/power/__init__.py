@@ -15,17 +15,12 @@ METERS: dict[str, str] = {
     "prometheus": "tokenwatt_site.power.prometheus:open_prometheus",
     "rapl": "tokenwatt_site.power.rapl:open_rapl",
     "hwmon": "tokenwatt_site.power.hwmon:open_hwmon",
+    "redfish": "tokenwatt_site.power.redfish:open_redfish",
     "ipmi": "tokenwatt_site.power.ipmi:open_ipmi",
     "command": "tokenwatt_site.power.command:open_command",
     "replay": "tokenwatt_site.power.replay:open_replay",
     "simulated": "tokenwatt_site.power.simulated:open_simulated",
 }
-_BOARD = "use `board` for what the GPUs draw"
-# source -> what to use instead, as long as it isn't built
-REFUSED: dict[str, str] = {
-    "redfish": f"{_BOARD}; the node's power can't be read yet",
-}
-
 Opener = Callable[..., Meter]
 
 
@@ -53,7 +48,7 @@ def open_meter(
     if power.source not in METERS:
         raise RefusedError(
             f"power.source: {power.source} isn't read by this version",
-            REFUSED.get(power.source, f"known meters: {', '.join(METERS)}"),
+            f"known meters: {', '.join(METERS)}",
         )
     module, function = METERS[power.source].split(":")
     opener: Opener = getattr(importlib.import_module(module), function)
