@@ -31,6 +31,8 @@ _QUIET = 0.02
 _FIRST_STAY_S = 3.0
 _IN_FLIGHT_GROWTH = 1.8
 """d ln(requests in flight)/d ln(rate), roughly, near a boundary."""
+_FAR = 2.0
+"""Further above the boundary no server is steady: what was fitted says nothing of it."""
 Z95 = 1.96
 
 
@@ -143,7 +145,7 @@ class Model:
         if self.twin is None:
             return round(_FIRST_STAY_S * rate_rps)
         near = self.twin.boundary.near
-        growth: float = (rate_rps / near.rate_rps) ** _IN_FLIGHT_GROWTH
+        growth: float = min(rate_rps / near.rate_rps, _FAR) ** _IN_FLIGHT_GROWTH
         return round(near.in_flight * growth)
 
     def balanced(self, probe: Probe) -> Balanced:

@@ -11,6 +11,7 @@ from tokenwatt_site.documents.spec import SpecMeasurement, SpecSweep
 from tokenwatt_site.method import balance
 from tokenwatt_site.method.adaptive import Adaptive
 from tokenwatt_site.method.adaptive_facts import SearchFacts
+from tokenwatt_site.method.adaptive_model import Model
 from tokenwatt_site.method.adaptive_setting import Setting
 from tokenwatt_site.method.probe import Cut, Done, Measured, Probe
 
@@ -243,3 +244,14 @@ def test_misses_that_the_twin_can_t_explain_fail_a_candidate() -> None:
     assert (done.word, done.rate_rps) == ("no_rate", None)
     assert facts.candidates == 4
     assert min(rates(history)) < 0.96 * max(rates(history))
+
+
+def test_a_twin_that_serves_nearly_nothing_asks_for_no_endless_start() -> None:
+    """Its boundary may be near 0 after windows of an overloaded server."""
+    server = TwinServer()
+    model = Model(setting(server), SearchFacts())
+    model.add(server.measure(Probe(2.5, "search", 60.0, 5.0, 0, 0, tail_s=5.0, inject=15)))
+    model.refit(2.5)
+    assert model.est_rps is not None
+    assert 10 < model.in_flight(model.est_rps) < 100
+    assert model.in_flight(1e9 * model.est_rps) < 500
