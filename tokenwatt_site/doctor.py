@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from tokenwatt_site import accelerators, power
@@ -21,9 +22,10 @@ from tokenwatt_site.errors import TokenwattError
 from tokenwatt_site.load.address import Address
 from tokenwatt_site.load.facts import ServerFacts
 from tokenwatt_site.load.preflight import preflight
-from tokenwatt_site.method.meters import meter_specs, rate_hz
+from tokenwatt_site.method.meters import host_specs, meter_specs, rate_hz
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.method.update_period import UpdatePeriod, update_period
+from tokenwatt_site.power.hosts import open_hosts
 from tokenwatt_site.power.meter import Meter
 from tokenwatt_site.power.sampler import Sampler
 
@@ -92,7 +94,11 @@ class Examination:
 
 
 def examine(
-    spec: Spec | None, endpoint: str | None, seconds: float = LOOK_S, wait: Wait | None = None
+    spec: Spec | None,
+    endpoint: str | None,
+    seconds: float = LOOK_S,
+    wait: Wait | None = None,
+    folder: Path | None = None,
 ) -> Examination:
     """Look at everything that can be looked at from here.
 
@@ -101,6 +107,7 @@ def examine(
         endpoint: base URL of a server, where no spec names one.
         seconds: how long the meters are read.
         wait: waits so many seconds while they are.
+        folder: the spec's.
     """
     url = spec.engine.endpoint if spec else endpoint
     found = Examination(_machine())
@@ -110,7 +117,7 @@ def examine(
         except TokenwattError as error:
             found.server_refused = error
     found.accelerators = _accelerators(spec, url)
-    found.meters = _meters(spec, url, seconds, wait or threading.Event().wait)
+    found.meters = _meters(spec, (url, folder), seconds, wait or threading.Event().wait)
     return found
 
 
@@ -162,37 +169,51 @@ def _identified(
     return {"adapter": hardware.adapter, "asked": asked, **told}
 
 
-def _meters(spec: Spec | None, url: str | None, seconds: float, wait: Wait) -> list[MeterLook]:
+def _meters(
+    spec: Spec | None, place: tuple[str | None, Path | None], seconds: float, wait: Wait
+) -> list[MeterLook]:
     """Open every meter, read them all for the same seconds, and say what came."""
+    url, folder = place
     named = meter_specs(spec) if spec else []
-    others = [
-        SpecPower.model_validate({"source": source})
-        for source in power.METERS
-        if source not in {each.source for each in named}
-    ]
     looks: list[MeterLook | tuple[SpecPower, Sampler, bool]] = []
     with ExitStack() as stack:
-        for asked in [*named, *others]:
-            by_spec = asked in named
+        for number, asked in enumerate([*named, *_others(named)]):
+            by_spec = number < len(named)
             if not by_spec and _unnamed(asked.source, url):
                 looks.append(_not_named(asked.source))
                 continue
             try:
-                meter = _open(asked, spec if by_spec else None, url)
+                if spec and spec.hosts and by_spec:
+                    meter: Meter = open_hosts(host_specs(spec), number)
+                else:
+                    meter = _open(asked, spec if by_spec else None, url, folder)
             except TokenwattError as error:
-                looks.append(
-                    MeterLook(asked.source, "refused", error.what, error.hint, asked=by_spec)
-                )
+                look = MeterLook(asked.source, "refused", error.what, error.hint, asked=by_spec)
+                looks.append(look)
                 continue
-            stack.callback(meter.close)
-            hz = _LOCAL_HZ if asked.source in _LOCAL else max(_REMOTE_HZ, rate_hz(asked))
-            sampler = Sampler(meter, hz, gain_pct=asked.gain_pct)
-            sampler.start()
-            stack.callback(sampler.stop)
-            looks.append((asked, sampler, by_spec))
+            looks.append((asked, _sampling(meter, asked, stack), by_spec))
         if any(isinstance(look, tuple) for look in looks):
             wait(seconds)
         return [look if isinstance(look, MeterLook) else _look(*look) for look in looks]
+
+
+def _others(named: Sequence[SpecPower]) -> list[SpecPower]:
+    """Return the meters that a spec doesn't name, as they are without keys."""
+    sources = {each.source for each in named}
+    return [
+        SpecPower.model_validate({"source": source})
+        for source in power.METERS
+        if source not in sources
+    ]
+
+
+def _sampling(meter: Meter, asked: SpecPower, stack: ExitStack) -> Sampler:
+    stack.callback(meter.close)
+    hz = _LOCAL_HZ if asked.source in _LOCAL else max(_REMOTE_HZ, rate_hz(asked))
+    sampler = Sampler(meter, hz, gain_pct=asked.gain_pct)
+    sampler.start()
+    stack.callback(sampler.stop)
+    return sampler
 
 
 def _unnamed(source: str, url: str | None) -> bool:
@@ -203,12 +224,14 @@ def _not_named(source: str) -> MeterLook:
     return MeterLook(source, "unnamed", "must be told where", f"in a spec: power: {NEEDS[source]}")
 
 
-def _open(asked: SpecPower, spec: Spec | None, url: str | None) -> Meter:
+def _open(asked: SpecPower, spec: Spec | None, url: str | None, folder: Path | None) -> Meter:
     gpus = spec.hardware.gpus if spec else None
     count = EVERY
     if spec and spec.hardware.adapter != "none":
         count = spec.model.ranks
-    return power.open_meter(asked, gpus=gpus, count=count, simulator_url=_server(url))
+    return power.open_meter(
+        asked, gpus=gpus, count=count, simulator_url=_server(url), folder=folder
+    )
 
 
 def _server(url: str | None) -> str | None:

@@ -44,6 +44,7 @@ from tokenwatt_site.load.workers import workers_for
 from tokenwatt_site.method import prose
 from tokenwatt_site.method.assemble import Resolved
 from tokenwatt_site.method.draw import tail_s
+from tokenwatt_site.method.energy_report import energy
 from tokenwatt_site.method.evidence import power_file
 from tokenwatt_site.method.identity import same_set_up, same_spec
 from tokenwatt_site.method.measured_window import MeasuredWindow
@@ -233,7 +234,9 @@ def _finished(resumed: Resumed, done: Done) -> Result:
 def exit_code(done: Done, windows: Sequence[MeasuredWindow]) -> int:
     """Return 0 for a confirmed rate, 5 where windows or a meter are invalid, else 4."""
     reported = [w for w in windows if w.window.rate_rps == done.rate_rps and w.valid]
-    if done.invalid or any(not m.energy.valid for w in reported for m in w.meters):
+    metered = bool(reported and reported[0].meters)
+    disagree = metered and not energy(reported)["valid"]
+    if done.invalid or disagree or any(not m.energy.valid for w in reported for m in w.meters):
         return InvalidMeasurement.exit_code
     return 0 if done.word in ("met", "proven") else NoPassingRate.exit_code
 

@@ -111,6 +111,8 @@ class Session:
     _ended: str = ""
     """Code of what cut the measurement short."""
     _resumed: bool = False
+    _meters: list[MeterFacts] = field(default_factory=list)
+    """As they were when a resumed run began: clocks of other hosts were measured then."""
 
     def __post_init__(self) -> None:
         """Take the search that the spec asks for."""
@@ -122,6 +124,7 @@ class Session:
         self._series, self.idle = rebuilt.series, rebuilt.idle
         self.search, self._facts = rebuilt.search, rebuilt.facts
         self.setup.resolved = rebuilt.begin.resolved
+        self._meters = list(rebuilt.begin.meters)
         self._resumed = True
 
     async def run(self) -> Run:
@@ -310,7 +313,7 @@ class Session:
 
     def meters(self) -> list[MeterFacts]:
         """Return what each meter is, the primary one first."""
-        return [facts(sampler) for sampler in self.setup.samplers]
+        return self._meters or [facts(sampler) for sampler in self.setup.samplers]
 
     def _settle_s(self) -> float:
         """The pause after a window: the server notices its end, each meter is read past it."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ from tests.support.virtual_loop import run_virtual
 from tests.support.virtual_run import VirtualRun, spec_of
 from tokenwatt_site.documents.spec import Scope, Spec
 from tokenwatt_site.measure import exit_code
+from tokenwatt_site.method.identity import same_set_up
 from tokenwatt_site.method.meters import HostFacts
 from tokenwatt_site.method.samples import PowerSample
+from tokenwatt_site.restore import take_up
 from tokenwatt_site.session import Session
 from tokenwatt_site.verify import verify
 
@@ -171,7 +173,8 @@ def test_a_second_meter_of_the_same_scope_is_held_against_the_first(
 ) -> None:
     second = Truth("board", ("GPU-0", "GPU-1"), factor * BOARD_W)
     _, _, wall = meters()
-    config = measured(tmp_path / "a.json", (meters()[0], second, wall)).document().configs[0]
+    session = measured(tmp_path / "a.json", (meters()[0], second, wall))
+    config = session.document().configs[0]
     assert config.energy is not None
     assert config.meters is not None
     assert config.meters[0].verdict == verdict
@@ -179,6 +182,11 @@ def test_a_second_meter_of_the_same_scope_is_held_against_the_first(
     assert config.energy.valid == (verdict != "disagree")
     assert ("second_meter_disagrees" in config.energy.reasons) == (verdict == "disagree")
     assert (config.energy.joules is None) == (verdict == "disagree")
+    if verdict == "disagree":
+        assert config.energy.net_j_per_output_token is None
+        assert config.energy.uncertainty is None
+    assert session.done is not None
+    assert exit_code(session.done, session.windows) == (5 if verdict == "disagree" else 0)
 
 
 HOSTS = (
@@ -227,3 +235,22 @@ def test_a_missing_host_leaves_no_energy(tmp_path: Path) -> None:
     assert energy.hosts is not None
     assert [host.joules for host in energy.hosts] == [None, None, None]
     assert "unreachable" in energy.reasons
+
+
+def test_a_run_over_several_hosts_goes_on_though_its_clocks_were_measured_anew(
+    tmp_path: Path,
+) -> None:
+    asked, boards = deployment()
+    session = measured(tmp_path / "a.json", (boards,), asked)
+    later = tuple(replace(host, clock_offset_ms=77.0, clock_error_ms=3.0) for host in HOSTS)
+    store, rebuilt = take_up(tmp_path / "a.json")
+    store.close()
+    begun, now = session.meters(), [replace(session.meters()[0], hosts=later)]
+    same_set_up(rebuilt.begin, rebuilt.begin.resolved, now, rebuilt.begin.server)
+    resumed = VirtualRun(tmp_path / "a.json", asked, samplers=(replace(boards, hosts=later),))
+    document = run_virtual(resumed.measure()).document()
+    assert document.configs[0].energy is not None
+    assert document.configs[0].energy.hosts is not None
+    told = [host.clock_offset_ms for host in document.configs[0].energy.hosts]
+    assert told == [host.clock_offset_ms for host in begun[0].hosts]
+    assert verify(tmp_path / "a.json").holds()

@@ -48,7 +48,8 @@ def doctor(*, spec_file: Path | None, endpoint: str | None, seconds: float, as_j
     spec = load_spec(spec_file) if spec_file else None
     if not as_json:
         say(f"reading every meter for {seconds:g} s…", err=True)
-    found = examine(spec, endpoint, seconds)
+    folder = spec_file.parent if spec_file else None
+    found = examine(spec, endpoint, seconds, folder=folder)
     say(json.dumps(_row(found), allow_nan=False) if as_json else "\n".join(_lines(found)))
     lacking = found.lacking()
     if spec_file and lacking:

@@ -13,6 +13,7 @@ from tokenwatt_site.cli.terminal import say
 from tokenwatt_site.errors import InvalidMeasurement, UsageError
 
 if TYPE_CHECKING:
+    from tokenwatt_site.method.samples import PowerSample
     from tokenwatt_site.power.sampler import Sampler
 
 _EVERY_S = 1.0
@@ -159,7 +160,7 @@ def _reading(spec_file: Path | None, source: str | None) -> "Generator[list[Samp
     from tokenwatt_site.drivers.choice import EVERY
     from tokenwatt_site.method.meters import meter_specs
     from tokenwatt_site.power import METERS
-    from tokenwatt_site.power.opened import opened
+    from tokenwatt_site.power.opened import opened, opened_of
 
     if (spec_file is None) == (source is None):
         raise UsageError("name a SPEC, or a meter by --source", "`tokenwatt-site power --help`")
@@ -169,15 +170,13 @@ def _reading(spec_file: Path | None, source: str | None) -> "Generator[list[Samp
     meters = meter_specs(spec) if spec else [SpecPower.model_validate({"source": source or "none"})]
     if not meters:
         raise UsageError(f"{spec_file} names no meter", "add power: {source: …}; see docs/power.md")
-    count, url = EVERY, None
-    if spec is not None:
-        url = spec.engine.endpoint
-        if spec.hardware.adapter != "none":
-            count = spec.model.ranks
     with ExitStack() as stack:
-        gpus = spec.hardware.gpus if spec else None
-        folder = spec_file.parent if spec_file else None
-        yield opened(meters, stack, gpus=gpus, count=count, simulator_url=url, folder=folder)
+        if spec is None or spec_file is None:
+            yield opened(meters, stack, gpus=None, count=EVERY, simulator_url=None)
+        else:
+            count = EVERY if spec.hardware.adapter == "none" else spec.model.ranks
+            url, folder = spec.engine.endpoint, spec_file.parent
+            yield opened_of(spec, stack, count=count, simulator_url=url, folder=folder)
 
 
 def _ticks(seconds: float | None) -> Iterator[None]:
@@ -192,8 +191,13 @@ def _ticks(seconds: float | None) -> Iterator[None]:
         yield
 
 
+def _last(sampler: "Sampler") -> "list[PowerSample]":
+    """Return the last sample of each device; one reading may hold several."""
+    return list({sample.device: sample for sample in sampler.recent()}.values())
+
+
 def _row(sampler: "Sampler") -> dict[str, Any]:
-    last = sampler.recent()
+    last = _last(sampler)
     return {
         "meter": sampler.meter.name,
         "scope": sampler.meter.scope,
@@ -204,10 +208,11 @@ def _row(sampler: "Sampler") -> dict[str, Any]:
 
 
 def _words(sampler: "Sampler") -> str:
-    last = sampler.recent()
+    last = _last(sampler)
     watts = [s.power_w for s in last if s.power_w is not None]
     errors = sorted({s.error for s in last if s.error})
-    total = f"{sum(watts):,.1f} W" if watts and len(watts) == len(last) else "no power"
+    whole = len(watts) == len(sampler.meter.devices)
+    total = f"{sum(watts):,.1f} W" if watts and whole else "no power"
     throttled = sorted({reason for s in last for reason in s.throttle or ()})
     notes = [*errors, *throttled]
     return f"{sampler.meter.name} {total}" + (f" ({', '.join(notes)})" if notes else "")

@@ -10,7 +10,10 @@ import hmac
 import http.client
 import json
 import secrets
+import socket
+import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -82,21 +85,27 @@ class AgentClient:
             host, port = parts.hostname, parts.port
         except ValueError:
             parts, host, port = urlsplit(""), None, None
-        plain = not (parts.username or parts.query or parts.fragment or parts.path.strip("/"))
+        more = parts.query or parts.fragment or parts.path.strip("/")
+        plain = "@" not in parts.netloc and not more
         if parts.scheme not in ("http", "https") or not host or not plain:
             raise UsageError(
-                f"hosts: {url!r} is no agent's address", "use http://HOST:PORT, without a path"
+                "hosts: agent is no agent's address", "use http://HOST:PORT, without a path"
             )
         kind = (
             http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         )
         self._connection = kind(host, port, timeout=timeout_s)
         self._token = token
+        self._timeout_s = timeout_s
 
     def ask(self, target: str) -> Answer:
         """Return the answer to ``GET target``."""
         sent_s = time.monotonic()
         data, code = None, None
+        # each wait has its limit, and all of them together: an answer may come drop by drop
+        watchdog = threading.Timer(2 * self._timeout_s, self._cut)
+        watchdog.daemon = True
+        watchdog.start()
         try:
             data, sent_s = self._ask(target)
         except TimeoutError:
@@ -107,6 +116,8 @@ class AgentClient:
             code = "unreachable"
         except (http.client.HTTPException, ValueError, RecursionError):
             code = "bad_answer"
+        finally:
+            watchdog.cancel()
         if code:
             self.close()
         return Answer(data, code, sent_s, time.monotonic())
@@ -126,11 +137,21 @@ class AgentClient:
             raise ValueError("no agent's answer")
         if not same(answer.getheader(HEADER, ""), proof(self._token, nonce.encode(), body)):
             raise PermissionError
-        data = json.loads(body)
+        data = json.loads(body, parse_constant=_refuse)
         if not jsonfile.is_object(data):
             raise ValueError("no object")
         return data, sent_s
 
+    def _cut(self) -> None:
+        sock = self._connection.sock
+        if sock is not None:
+            with suppress(OSError):
+                sock.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
+
+
+def _refuse(text: str) -> None:
+    raise ValueError(f"{text} is not JSON")

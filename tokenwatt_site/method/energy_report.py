@@ -124,6 +124,9 @@ def _against_others(document: dict[str, Any], windows: Sequence[MeasuredWindow])
         if apart_pct is not None and _verdict(apart_pct) == "disagree":
             document["reasons"] = sorted({*document["reasons"], "second_meter_disagrees"})
             document |= {"valid": False, "joules": None, "j_per_output_token": None}
+            for key in ("net_j_per_output_token", "uncertainty", "hosts", "roles"):
+                document.pop(key, None)
+            return
     extra_w = _node_minus_boards_w(windows)
     if extra_w is not None:
         document["node_minus_boards_w"] = extra_w

@@ -52,8 +52,14 @@ def same_set_up(
 def _facts(row: dict[str, Any]) -> dict[str, Any]:
     found = {key: value for key, value in row["resolved"].items() if key not in _OWN}
     kept = {key: row[key] for key in ("method", "server")}
-    meters = [each | {"devices": list(each["devices"])} for each in row["meters"]]
+    meters = [_meter(each) for each in row["meters"]]
     return kept | found | {"meters": meters}
+
+
+def _meter(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a meter's facts without how far its hosts' clocks were off: that is measured anew."""
+    hosts = [{key: host[key] for key in ("name", "role")} for host in row["hosts"]]
+    return row | {"devices": list(row["devices"]), "hosts": hosts}
 
 
 def _dotted(found: Mismatch) -> str:

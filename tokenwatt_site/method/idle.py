@@ -65,6 +65,7 @@ def idle_of(
     }
     if BEFORE in means_w and AFTER in means_w:
         keys["idle_drift_w"] = means_w[AFTER] - means_w[BEFORE]
-    if joules is not None and tokens:
-        keys["net_j_per_output_token"] = max(0.0, joules - idle_w * seconds) / tokens
+    above_j = None if joules is None else joules - idle_w * seconds
+    if above_j is not None and above_j >= 0 and tokens:
+        keys["net_j_per_output_token"] = above_j / tokens
     return keys

@@ -1,10 +1,10 @@
 """Which meters a spec asks for, and what a meter is that was opened."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
-from tokenwatt_site.documents.spec import Scope, Spec, SpecPower
+from tokenwatt_site.documents.spec import Scope, Spec, SpecHost, SpecPower
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,8 @@ class MeterFacts:
     def of_row(cls, row: Mapping[str, Any]) -> Self:
         """Return what a row says."""
         hosts = tuple(HostFacts(**host) for host in row.get("hosts", ()))
-        return cls(**{**row, "devices": tuple(row["devices"]), "hosts": hosts})
+        changed: dict[str, Any] = {"devices": tuple(row["devices"]), "hosts": hosts}
+        return cls(**{**row, **changed})
 
 
 def meter_specs(spec: Spec) -> list[SpecPower]:
@@ -57,8 +58,18 @@ def meter_specs(spec: Spec) -> list[SpecPower]:
     ``hardware.adapter`` says so.
     """
     if spec.hosts:
-        return list(spec.hosts[0].power)
-    meters = spec.power if isinstance(spec.power, list) else [spec.power]
+        return _named(spec, spec.hosts[0].power)
+    return _named(spec, spec.power if isinstance(spec.power, list) else [spec.power])
+
+
+def host_specs(spec: Spec) -> list[SpecHost]:
+    """Return the hosts that a spec names, each with its meters as ``meter_specs`` has them."""
+    return [
+        host.model_copy(update={"power": _named(spec, host.power)}) for host in spec.hosts or ()
+    ]
+
+
+def _named(spec: Spec, meters: Sequence[SpecPower | None]) -> list[SpecPower]:
     named = [meter for meter in meters if meter is not None and meter.source != "none"]
     if spec.hardware.adapter != "amd":
         return named

@@ -37,6 +37,12 @@ def refuse_secrets(spec: Spec) -> None:
     for place, name, value in _walk(dump(spec), ""):
         if place.startswith("engine.extra_body.") and _SECRET_KEY.fullmatch(_bare(name)):
             raise UsageError(f"spec field {place} is named like a secret", _HINT)
+        option = value.partition("=")[0] if isinstance(value, str) else ""
+        if option.startswith("-") and _SECRET_KEY.fullmatch(_bare(option)):
+            raise UsageError(
+                f"spec field {place} is an option that is named like a secret",
+                "let the program read it from its environment: the spec is published",
+            )
         if isinstance(value, str) and (SECRET.search(value) or _has_user(value)):
             raise UsageError(
                 f"spec field {place} holds what looks like a key, token or password", _HINT

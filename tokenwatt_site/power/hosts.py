@@ -1,12 +1,15 @@
 """The meters of several hosts as one: each device by its host, every stamp on this host's clock."""
 
+import math
 import os
+import re
 import time
 from collections import deque
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 from tokenwatt_site.documents.spec import Scope, SpecHost, SpecPower
 from tokenwatt_site.drivers.agent import AgentClient, Answer, checked_token
@@ -21,6 +24,9 @@ from tokenwatt_site.power.meter import Meter, averaged_s, now
 POLL_S = 0.5
 """An agent is asked no oftener; its readings have their own times."""
 _PINGS = 8
+_MOST_DEVICES = 4096
+_OLDEST_S = 3600.0
+_CODE = re.compile(r"[A-Za-z0-9_]{0,40}")
 _RECENT = 40
 
 
@@ -83,43 +89,64 @@ class RemotePart:
         self._client, self._number = client, number
         self._offset, wall = Offset(), Offset()
         said: dict[str, Any] = {}
-        for _ in range(_PINGS):
-            answer = client.ask("/v1/facts")
-            if answer.data is None:
-                raise RefusedError(
-                    f"hosts: the agent of {host.name} can't be asked ({answer.code})",
-                    f"on that host: tokenwatt-site power agent SPEC --host {host.name}",
-                )
-            said = answer.data
-            self._offset.see(answer, float(said["now_s"]))
-            wall.see(answer, float(said["wall_s"]) - (time.time() - time.monotonic()))
-        meter = _facts(host, said, number)
-        self.facts = HostFacts(
-            host.name, host.role, 1000 * wall.seconds, 1000 * self._offset.error_s
-        )
+        try:
+            for _ in range(_PINGS):
+                said = self._asked(host, wall)
+            meter = _facts(host, said, number)
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+            raise RefusedError(
+                f"hosts: the agent of {host.name} has other meters, or says what can't be",
+                "start it with the same spec, and the same version of this program",
+            ) from None
+        error_ms = 1000 * self._offset.error_s
+        self.facts = HostFacts(host.name, host.role, 1000 * wall.seconds, error_ms)
         self.scope: Scope = meter.scope
         self.source, self.gain_pct = meter.source, meter.gain_pct
         self.averaged_s = meter.averaged_s
         self._own = meter.devices
         self.devices = _named(host.name, meter.devices)
-        self._after_s = float(said["now_s"]) - 1.0
+        self._after_s = _stamp(said, "now_s") - 1.0
         self._asked_s = 0.0
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="agent")
+        self._pending: Future[Answer] | None = None
+
+    def _asked(self, host: SpecHost, wall: Offset) -> dict[str, Any]:
+        answer = self._client.ask("/v1/facts")
+        if answer.data is None:
+            raise RefusedError(
+                f"hosts: the agent of {host.name} can't be asked ({answer.code})",
+                f"on that host: tokenwatt-site power agent SPEC --host {host.name}",
+            )
+        self._offset.see(answer, _stamp(answer.data, "now_s"))
+        wall.see(answer, _stamp(answer.data, "wall_s") - (time.time() - time.monotonic()))
+        return answer.data
 
     def read(self) -> list[PowerSample]:
-        """Return what the agent has read since it was asked last, with our times."""
-        if now() - self._asked_s < POLL_S:
-            return []
-        self._asked_s = now()
-        answer = self._client.ask(f"/v1/readings?meter={self._number}&after={self._after_s!r}")
+        """Return what the agent has read since it was asked last, with our times.
+
+        It is asked in a thread of its own: a host that is slow holds up no other.
+        """
+        found: list[PowerSample] = []
+        if self._pending is not None and self._pending.done():
+            found = self._answered(self._pending.result())
+            self._pending = None
+        if self._pending is None and now() - self._asked_s >= POLL_S:
+            self._asked_s = now()
+            target = f"/v1/readings?meter={self._number}&after={self._after_s!r}"
+            self._pending = self._pool.submit(self._client.ask, target)
+        return found
+
+    def _answered(self, answer: Answer) -> list[PowerSample]:
         try:
             return self._samples(answer) if answer.data else self._failed(answer.code or "no_data")
-        except (LookupError, TypeError, ValueError):
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
             return self._failed("bad_answer")
 
     def _samples(self, answer: Answer) -> list[PowerSample]:
         data: dict[str, Any] = answer.data or {}
-        self._offset.see(answer, float(data["now_s"]))
-        read = [sample_of(row) for row in data["rows"]]
+        now_s = _stamp(data, "now_s")
+        read = [_sample(row, now_s) for row in data["rows"]]
+        self._offset.see(answer, now_s)
         self._after_s = max([self._after_s, *(s.t_s for s in read)])
         return [
             replace(s, t_s=s.t_s - self._offset.seconds, device=f"{self.facts.name}/{s.device}")
@@ -131,7 +158,8 @@ class RemotePart:
         return [PowerSample(now(), device, error=code) for device in self.devices]
 
     def close(self) -> None:
-        """Close the connection."""
+        """Wait for a question that is asked, which has its limit, and close the connection."""
+        self._pool.shutdown(cancel_futures=True)
         self._client.close()
 
 
@@ -240,16 +268,51 @@ def _same_scope(parts: Sequence[LocalPart | RemotePart]) -> None:
 
 
 def _facts(host: SpecHost, said: dict[str, Any], number: int) -> MeterFacts:
-    try:
-        if said["host"] != host.name:
-            raise RefusedError(
-                f"hosts: the agent of {host.name} is that of another host", "correct hosts.agent"
-            )
-        return MeterFacts.of_row(said["meters"][number])
-    except (LookupError, TypeError, AttributeError):
+    """Return what an agent says of a meter.
+
+    Raises:
+        RefusedError: it is another host's.
+        LookupError, TypeError, ValueError, AttributeError: it says something else.
+    """
+    if said["host"] != host.name:
         raise RefusedError(
-            f"hosts: the agent of {host.name} has other meters", "start it with the same spec"
-        ) from None
+            f"hosts: the agent of {host.name} is that of another host", "correct hosts.agent"
+        )
+    meter = MeterFacts.of_row(said["meters"][number])
+    texts: tuple[Any, ...] = (*meter.devices, meter.source, meter.name)
+    plain = all(isinstance(text, str) and text.isprintable() for text in texts)
+    numbers = (meter.averaged_s, 0.0 if meter.gain_pct is None else meter.gain_pct)
+    once = 0 < len(meter.devices) == len(set(meter.devices)) <= _MOST_DEVICES
+    known = meter.scope in get_args(Scope)
+    if not (plain and once and known and all(map(_finite, numbers))):
+        raise ValueError("no facts of a meter")
+    return meter
+
+
+def _sample(row: dict[str, Any], now_s: float) -> PowerSample:
+    """Return a stranger's row as a sample; its numbers are looked at where samples are kept.
+
+    Raises:
+        LookupError, TypeError, ValueError, AttributeError: it is no such row, or of another time.
+    """
+    sample = sample_of(row)
+    words: tuple[Any, ...] = (sample.error or "", *(sample.throttle or ()), *sample.throttle_ns)
+    counts = list(sample.throttle_ns.values())
+    if not all(isinstance(word, str) and _CODE.fullmatch(word) for word in words):
+        raise ValueError("a code that is none")
+    if not all(map(_finite, (*counts, sample.t_s))) or abs(sample.t_s - now_s) > _OLDEST_S:
+        raise ValueError("a reading of another time")
+    return sample
+
+
+def _stamp(data: dict[str, Any], key: str) -> float:
+    if not _finite(data[key]):
+        raise ValueError(f"{key} is no time")
+    return float(data[key])
+
+
+def _finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _named(host: str, devices: Sequence[str]) -> tuple[str, ...]:

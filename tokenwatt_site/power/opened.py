@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from tokenwatt_site.documents.spec import Spec, SpecPower
-from tokenwatt_site.method.meters import MeterFacts, meter_specs
+from tokenwatt_site.method.meters import MeterFacts, host_specs, meter_specs
 from tokenwatt_site.power import open_meter
 from tokenwatt_site.power.hosts import open_hosts
 from tokenwatt_site.power.meter import averaged_s
@@ -61,7 +61,8 @@ def opened_of(
             asked, stack, gpus=gpus, count=count, simulator_url=simulator_url, folder=folder
         )
     return [
-        reading(open_hosts(spec.hosts, number), each, stack) for number, each in enumerate(asked)
+        reading(open_hosts(host_specs(spec), number), each, stack)
+        for number, each in enumerate(asked)
     ]
 
 

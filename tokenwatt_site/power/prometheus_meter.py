@@ -98,12 +98,16 @@ class PrometheusMeter:
         """
         for _ in range(times):
             began_s = self._clock()
-            (series,) = self._api.ask("time()").series
-            self._server.see(began_s, self._clock(), float(series.points[0][1]))
+            try:
+                (series,) = self._api.ask("time()").series
+                server_s = float(series.points[0][1])
+            except (ValueError, LookupError):
+                raise UnansweredError("bad_answer", "no time of its own") from None
+            self._server.see(began_s, self._clock(), server_s)
 
     def _fresh(self, sample: PowerSample, middle_s: float) -> PowerSample:
         """Return the sample, or an error where it is older than a gap that can be bridged."""
-        if middle_s - sample.t_s <= self._old_s:
+        if abs(middle_s - sample.t_s) <= self._old_s:
             return sample
         return PowerSample(middle_s, sample.device, error="stale")
 

@@ -10,7 +10,10 @@ from tokenwatt_site.documents.spec import SpecPower
 from tokenwatt_site.method.meters import rate_hz
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.power.meter import Meter, Now, now
+from tokenwatt_site.power.reading import checked
 
+MOST_W, MOST_J = 1e8, 1e15
+"""No machine draws as much, no counter holds as much."""
 JOIN_S = 10.0
 """How long ``stop`` waits for a reading that hangs; meters have timeouts of their own."""
 
@@ -96,6 +99,7 @@ class Sampler:
             samples = [
                 PowerSample(middle_s, device, error="meter_failed") for device in self.meter.devices
             ]
+        samples = [_guarded(sample) for sample in samples if _timed(sample)]
         self.errors += sum(sample.error is not None for sample in samples)
         for sample in samples:  # a remote meter's may be of a time before the last error's
             insort(self._samples, sample, key=_time)
@@ -104,6 +108,33 @@ class Sampler:
 
 def _time(sample: PowerSample) -> float:
     return sample.t_s
+
+
+def _timed(sample: PowerSample) -> bool:
+    """Tell whether a sample has a time; one without can't even be a gap."""
+    return _number(sample.t_s)
+
+
+def _guarded(sample: PowerSample) -> PowerSample:
+    """Return a sample whose numbers are some, whatever a meter gave: else it is an error."""
+    power_w, energy_j = sample.power_w, sample.energy_j
+    whole = all(
+        value is None or _number(value)
+        for value in (power_w, energy_j, sample.limit_w, sample.clock_mhz, sample.temperature_c)
+    )
+    code = None if whole else "bad_answer"
+    if whole and power_w is not None:
+        code = checked(power_w, "power") or ("bad_answer" if power_w > MOST_W else None)
+    if whole and code is None and energy_j is not None:
+        code = checked(energy_j, "energy") or ("bad_answer" if energy_j > MOST_J else None)
+    if code is None or sample.error is not None:
+        return sample if whole else PowerSample(sample.t_s, sample.device, error=sample.error)
+    return PowerSample(sample.t_s, sample.device, error=code)
+
+
+def _number(value: object) -> bool:
+    """Tell whether a value is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def reading(meter: Meter, asked: SpecPower, stack: ExitStack) -> Sampler:

@@ -16,7 +16,7 @@ from tokenwatt_site.method.energy import energy_window
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.power import hosts as module
 from tokenwatt_site.power.agent import Agent
-from tokenwatt_site.power.hosts import HostsMeter, Offset, open_hosts
+from tokenwatt_site.power.hosts import HostsMeter, Offset, RemotePart, open_hosts
 from tokenwatt_site.power.sampler import Sampler
 
 TOKEN = "0123456789abcdef0123"  # noqa: S105 - of these tests
@@ -125,10 +125,14 @@ def test_a_host_that_goes_away_leaves_errors_and_no_energy() -> None:
             meter = open_hosts([host("node0", one), host("node1", two)], 0)
             before = read_until(meter, 1)
         gone_s = module.now()
-        meter.parts[1].close()  # the kept connection outlives the listener
+        gone = meter.parts[1]
+        assert isinstance(gone, RemotePart)
+        gone._pool.submit(gone._client.close).result()  # the kept one outlives the listener
         after = read_until(meter, 1)
+        while not any(s.error for s in after):
+            after += read_until(meter, 1)
         meter.close()
-    codes = {s.error for s in after if s.device.startswith("node1/")}
+    codes = {s.error for s in after if s.device.startswith("node1/") and s.t_s > gone_s + 0.5}
     assert codes == {"unreachable"}
     window = energy_window([*before, *after], meter.devices, gone_s, gone_s + 0.5, 10)
     assert not window.valid
@@ -204,3 +208,73 @@ def test_hosts_whose_meters_include_different_things_are_refused() -> None:
             open_hosts([host("a", one), host("b", other)], 0)
         with pytest.raises(RefusedError, match="is that of another host"):
             open_hosts([host("c", one)], 0)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"power_w": float("nan")},
+        {"power_w": "abc"},
+        {"power_w": [1]},
+        {"power_w": 1e300},
+        {"power_w": 65535},
+        {"power_w": -1},
+        {"energy_j": "9"},
+        {"t_us": float("inf")},
+        {"t_us": None},
+        {"error": "\x1b[2J"},
+        {"throttle": [7]},
+        {"throttle_ns": {"a": "b"}},
+    ],
+)
+def test_what_an_agent_makes_up_is_never_a_watt(
+    change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The agent knows the token, so its answers are proved; they may still be broken."""
+    with agent("node0", Constant(100.0)) as server:
+        meter = open_hosts([host("node0", server)], 0)
+        sound = server.answer
+
+        def broken(target: str) -> dict[str, Any] | None:
+            found = sound(target)
+            if found and "rows" in found:
+                found["rows"] = [{**row, **change} for row in found["rows"]]
+            return found
+
+        monkeypatch.setattr(server, "answer", broken)
+        sampler = Sampler(meter, 50)
+        sampler.start()
+        wait = threading.Event()
+        for _ in range(400):
+            if len(sampler.recent()) >= 2:
+                break
+            wait.wait(0.01)
+        samples = sampler.stop()
+        meter.close()
+    assert samples
+    assert {sample.power_w for sample in samples} <= {None, 100.0}
+    assert all(sample.error for sample in samples)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"now_s": None},
+        {"now_s": "abc"},
+        {"wall_s": [1]},
+        {"meters": []},
+        {"meters": [{"scope": "banana", "devices": ["a"], "hz": 1}]},
+        {"meters": [{"scope": "board", "devices": [], "hz": 1}]},
+        {"meters": [{"scope": "board", "devices": ["a", "a"], "hz": 1}]},
+        {"meters": [{"scope": "board", "devices": ["\x1b"], "hz": 1}]},
+        {"meters": [{"scope": "board", "devices": ["a"], "hz": 1, "gain_pct": "a"}]},
+    ],
+)
+def test_facts_that_can_not_be_are_refused(
+    change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with agent("node0", Constant(100.0)) as server:
+        sound = server.answer
+        monkeypatch.setattr(server, "answer", lambda target: {**(sound(target) or {}), **change})
+        with pytest.raises(RefusedError, match="other meters, or says what can't be"):
+            open_hosts([host("node0", server)], 0)
