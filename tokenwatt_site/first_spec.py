@@ -14,6 +14,7 @@ from tokenwatt_site.method.workloads import WORKLOADS
 from tokenwatt_site.resources import resource
 
 SIMULATOR = "simulator:"
+_VENDORS = ("nvidia", "amd")
 
 MOST_MINUTES = 90
 """Bound of a search that a new spec sets: three times what one takes as a rule."""
@@ -123,28 +124,41 @@ def _engine_name(facts: ServerFacts) -> str:
 
 def _of_machine(values: dict[str, Any]) -> list[str]:
     """Fill in the accelerators and the board meter of this machine, if it has them."""
-    values["hardware"] = {"adapter": "nvidia"}
-    spec = parse_spec(values)
-    try:
-        found = accelerators.identify(spec.hardware, spec.model)
-    except TokenwattError as error:
-        values["hardware"] = {"adapter": "none", "host": ""}
-        values["power"] = {"source": "none"}
-        return [f"accelerators: none found ({error.what})", "power: no meter; latency only"]
-    values["hardware"] = {"adapter": "nvidia", "gpus": None, "host": ""}
-    notes = [f"accelerators: {found.name}, driver {found.driver}; set model.tensor_parallel"]
+    refused: list[str] = []
+    for adapter in _VENDORS:
+        values["hardware"] = {"adapter": adapter}
+        spec = parse_spec(values)
+        try:
+            found = accelerators.identify(spec.hardware, spec.model)
+        except TokenwattError as error:
+            refused.append(error.what)
+            continue
+        values["hardware"] = {"adapter": adapter, "gpus": None, "host": ""}
+        driver = f", driver {found.driver}" if found.driver else ""
+        notes = [f"accelerators: {found.name}{driver}; set model.tensor_parallel"]
+        return [*notes, *_of_boards(values, adapter, found.count)]
+    values["hardware"] = {"adapter": "none", "host": ""}
+    values["power"] = {"source": "none"}
+    return [
+        f"accelerators: none found ({'; '.join(refused)})",
+        "power: no meter; `tokenwatt-site doctor` says which others there may be",
+    ]
+
+
+def _of_boards(values: dict[str, Any], adapter: str, count: int) -> list[str]:
+    source = "amd" if adapter == "amd" else "board"
     try:
         meter = power.open_meter(
-            SpecPower(source="board"), gpus=None, count=found.count, simulator_url=None
+            SpecPower.model_validate({"source": source}), gpus=None, count=count, simulator_url=None
         )
     except TokenwattError as error:
         values["power"] = {"source": "none"}
-        return [*notes, f"power: no meter ({error.what})"]
+        return [f"power: no meter ({error.what})"]
     reading = meter.read()
     meter.close()
     watts = sum(sample.power_w or 0 for sample in reading)
     values["power"] = {"source": "board", "sampling_hz": 10}
-    return [*notes, f"power: {meter.source}, now {watts:.0f} W"]
+    return [f"power: {meter.source}, now {watts:.0f} W"]
 
 
 def _lengths(max_context: int | None) -> dict[str, Any]:
