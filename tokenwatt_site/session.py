@@ -334,11 +334,11 @@ class Session:
                 "j_per_output_token": energy.get("j_per_output_token"),
             }
         )
-        if measured.meters and not measured.meters[0].energy.valid:
-            codes = ", ".join(measured.meters[0].energy.reasons)
-            self.setup.tell(
-                {"event": "note", "about": "meter", "text": f"its readings can't be used: {codes}"}
-            )
+        for meter in measured.meters:
+            if not meter.energy.valid:
+                codes = ", ".join(meter.energy.reasons)
+                text = f"{meter.facts.name}: its readings can't be used: {codes}"
+                self.setup.tell({"event": "note", "about": "meter", "text": text})
         self._event(
             "judged",
             index=measured.window.index,

@@ -35,14 +35,15 @@ def opened(
         RefusedError: one that this version or this machine doesn't have.
         UsageError: the accelerators asked for aren't there, or a key lacks.
     """
-    return [
-        reading(
-            open_meter(asked, gpus=gpus, count=count, simulator_url=simulator_url, folder=folder),
-            asked,
-            stack,
+    samplers: list[Sampler] = []
+    for asked in meters:
+        meter = open_meter(
+            asked, gpus=gpus, count=count, simulator_url=simulator_url, folder=folder
         )
-        for asked in meters
-    ]
+        samplers.append(reading(meter, asked, stack))
+    for sampler in samplers:  # unwound before the first is waited for
+        stack.callback(sampler.signal)
+    return samplers
 
 
 def opened_of(

@@ -15,7 +15,7 @@ from tokenwatt_site.power.reading import checked
 MOST_W, MOST_J = 1e8, 1e15
 """No machine draws as much, no counter holds as much."""
 JOIN_S = 10.0
-"""How long ``stop`` waits for a reading that hangs; meters have timeouts of their own."""
+"""How long ``stop`` waits from the signal on; meters have timeouts of their own."""
 
 
 class Sampler:
@@ -50,6 +50,7 @@ class Sampler:
         self._stop = threading.Event()
         self._wait = wait or self._stop.wait
         self._thread: threading.Thread | None = None
+        self._until_s: float | None = None
 
     def start(self) -> None:
         """Begin, in a thread that doesn't keep the program alive."""
@@ -58,12 +59,23 @@ class Sampler:
         )
         self._thread.start()
 
+    def signal(self) -> None:
+        """Tell it to stop, without waiting: of several each is told before one is waited for."""
+        self._stop.set()
+        if self._until_s is None:
+            self._until_s = now() + JOIN_S
+
     def stop(self) -> list[PowerSample]:
         """Take a last reading, so that a window that ends now is bracketed; return every sample."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join(JOIN_S)
+        self.signal()
+        if self._thread is not None and self._until_s is not None:
+            self._thread.join(max(0.0, self._until_s - now()))
         return list(self._samples)
+
+    @property
+    def hangs(self) -> bool:
+        """Tell whether a reading still hasn't come back: its meter can't be closed under it."""
+        return self._thread is not None and self._thread.is_alive()
 
     def run(self) -> None:
         """Read at every deadline until told to stop, then once more."""
@@ -139,7 +151,7 @@ def _number(value: object) -> bool:
 
 def reading(meter: Meter, asked: SpecPower, stack: ExitStack) -> Sampler:
     """Start reading an open meter; ``stack`` stops and closes it."""
-    stack.callback(meter.close)
+    stack.callback(lambda: None if sampler.hangs else meter.close())
     sampler = Sampler(meter, rate_hz(asked), gain_pct=asked.gain_pct)
     sampler.start()
     stack.callback(sampler.stop)

@@ -2,11 +2,14 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 
 import pytest
 
+from tokenwatt_site.documents.spec import SpecPower
 from tokenwatt_site.method.samples import PowerSample
-from tokenwatt_site.power.sampler import Sampler
+from tokenwatt_site.power import sampler as sampler_module
+from tokenwatt_site.power.sampler import Sampler, reading
 
 
 class Time:
@@ -142,3 +145,28 @@ def test_readings_of_an_earlier_time_are_put_in_their_place() -> None:
     sampler.run()
     assert stamps(sampler) == pytest.approx([0, 0.1, 0.1, 0.2, 0.4])
     assert [sample.t_s for sample in sampler.between(50.05, 50.25)] == [50.1, 50.1, 50.2]
+
+
+def test_meters_that_hang_are_waited_for_together_and_never_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sampler_module, "JOIN_S", 0.05)
+    release, closed = threading.Event(), threading.Event()
+
+    class Hung(Meter):
+        def read(self) -> list[PowerSample]:
+            release.wait()
+            return []
+
+        def close(self) -> None:
+            closed.set()
+
+    with ExitStack() as stack:
+        asked = SpecPower(source="command")
+        samplers = [reading(Hung(Time(1.0)), asked, stack) for _ in range(3)]
+        for each in samplers:
+            each.signal()
+        assert [each.stop() for each in samplers] == [[], [], []]
+        assert all(each.hangs for each in samplers)
+    assert not closed.is_set()
+    release.set()
