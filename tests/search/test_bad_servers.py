@@ -28,7 +28,9 @@ from tokenwatt_site.session import Session
 from tokenwatt_site.store import RunStore
 from tokenwatt_site.verify import verify
 
-RATES = spec_of(sweep={"rates": [60, 80]}, measurement={"repeats": 1, "request_timeout_s": 2})
+RATES = spec_of(
+    sweep={"rates": [60, 80]}, measurement={"repeats": 1, "request_timeout_s": 2, "idle_s": 0}
+)
 """Two windows, from about 0.7 s and from about 5.5 s of the run on, each two seconds long."""
 
 
