@@ -188,6 +188,49 @@ def test_a_session_is_opened_once_and_ended(
     assert [method for method, _ in bmc.asked].count("POST") == 2
 
 
+def test_a_controller_that_lets_nobody_in_any_more_keeps_no_session(
+    bmc: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Controllers allow 4 to 16 of them: more would lock their owner out."""
+    monkeypatch.setenv("TOKENWATT_TEST_BMC", PASSWORD)
+    bmc.user = ("admin", PASSWORD)
+    bmc.power("1", {"PowerConsumedWatts": 464})
+    meter = opened(bmc.url, username="admin", password_env="TOKENWATT_TEST_BMC")  # noqa: S106
+    bmc.deny = True
+    for _ in range(10):
+        assert meter.read()[0].error == "unauthorized"
+        assert len(bmc.open) <= 1
+    meter.close()
+    assert bmc.open == set()
+
+
+def test_a_chassis_that_this_user_may_not_see_hides_no_other(bmc: Controller) -> None:
+    bmc.power("a", {"PowerConsumedWatts": 297})
+    bmc.power("b", {"PowerConsumedWatts": 464})
+    bmc.forbidden.add("/redfish/v1/Chassis/a")
+    assert read(opened(bmc.url)) == (464.0, None)
+
+
+def test_a_certificate_of_ones_own_can_be_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = certificate(tmp_path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    with controller(file) as bmc:
+        bmc.power("1", {"PowerConsumedWatts": 464})
+        assert read(opened(bmc.url)) == (464.0, None)
+
+
+def certificate(folder: Path) -> Path:
+    """Return a file with a key and a certificate of 127.0.0.1 that nobody else signed."""
+    key, signed, both = (folder / name for name in ("key", "certificate", "both"))
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    subprocess.run([*command, "-keyout", key, "-out", signed], check=True, capture_output=True)
+    both.write_bytes(key.read_bytes() + signed.read_bytes())
+    return both
+
+
 def test_a_reading_is_one_question(bmc: Controller) -> None:
     bmc.power("1", {"PowerConsumedWatts": 464})
     meter = opened(bmc.url)
@@ -283,11 +326,7 @@ def test_a_controller_that_stalls_is_a_timeout(
 
 
 def test_a_certificate_that_nobody_signed_is_refused(tmp_path: Path) -> None:
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
-    command += ["-subj", "/CN=127.0.0.1"]
-    key, certificate, file = (tmp_path / name for name in ("key", "certificate", "both"))
-    subprocess.run([*command, "-keyout", key, "-out", certificate], check=True, capture_output=True)
-    file.write_bytes(key.read_bytes() + certificate.read_bytes())
+    file = certificate(tmp_path)
     with controller(file) as bmc:
         bmc.power("1", {"PowerConsumedWatts": 464})
         with pytest.raises(RefusedError, match="unreachable") as caught:

@@ -54,6 +54,9 @@ class Controller:
         """User and password; None lets everybody in."""
         self.sessions = True
         """It knows sessions."""
+        self.deny = False
+        """It opens sessions, and then lets nobody in."""
+        self.forbidden: set[str] = set()
         self.open: set[str] = set()
         """Tokens of sessions that haven't ended."""
         self.asked: list[tuple[str, str]] = []
@@ -91,6 +94,8 @@ def controller(  # noqa: C901 - a handler of short methods
                 told.over.wait()
             if self.path in told.redirects:
                 self._send(302, b"", Location=told.redirects[self.path])
+            elif self.path in told.forbidden:
+                self._send(403, b"{}")
             elif not self._let_in():
                 self._send(401, b"{}")
             elif self.path in told.raw:
@@ -119,6 +124,8 @@ def controller(  # noqa: C901 - a handler of short methods
             self._send(204, b"")
 
         def _let_in(self) -> bool:
+            if told.deny:
+                return False
             if told.user is None or self.headers.get("X-Auth-Token") in told.open:
                 return True
             return bool(self.headers.get("Authorization")) and not told.sessions

@@ -11,6 +11,8 @@ from tokenwatt_site.power.redfish_api import ROOT, RedfishApi, link, members
 from tokenwatt_site.power.redfish_places import MOST_MEMBERS, Place, places
 from tokenwatt_site.power.web import UnansweredError
 
+_NOT_SHOWN = ("not_found", "forbidden", "bad_answer")
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
@@ -91,8 +93,8 @@ def candidates(api: RedfishApi) -> Iterator[Candidate]:
         try:
             found = _candidate(api, path)
         except UnansweredError as error:
-            if error.code in ("not_found", "bad_answer"):
-                continue  # a member that vanished, or is broken
+            if error.code in _NOT_SHOWN:
+                continue  # a member that vanished, is broken, or isn't this user's to see
             raise
         if found is not None:
             yield found
@@ -111,7 +113,7 @@ def _chosen(api: RedfishApi, asked: str | None) -> Candidate:
         try:
             named = _candidate(api, f"{ROOT}/Chassis/{asked}")
         except UnansweredError as error:
-            if error.code not in ("not_found", "bad_answer"):
+            if error.code not in _NOT_SHOWN:
                 raise
             named = None
         if named is None:
@@ -142,10 +144,10 @@ def _listed(found: Sequence[Candidate]) -> str:
 def _hint(error: UnansweredError, power: SpecPower) -> str:
     if "CERTIFICATE_VERIFY_FAILED" in error.words:
         return (
-            "install the controller's certificate, or set power.verify_tls: false, which the "
-            "document says"
+            "name a file with the controller's certificate in SSL_CERT_FILE, or set "
+            "power.verify_tls: false, which the document says"
         )
-    if error.code == "unauthorized":
+    if error.code in ("unauthorized", "forbidden"):
         wanted = "power.username and power.password_env"
         return f"check {wanted}" if power.username else f"set {wanted}"
     return "check power.url; `curl` from this machine must reach it"

@@ -1,5 +1,6 @@
 """A management controller's Redfish tree: a session that ends, links that stay on its host."""
 
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ from tokenwatt_site.power.web import (
 
 ROOT = "/redfish/v1"
 _SESSIONS = f"{ROOT}/SessionService/Sessions"
-_OK, _NOT_FOUND = 200, 404
+_OK, _FORBIDDEN, _NOT_FOUND = 200, 403, 404
 _LOGIN_REFUSED = frozenset({404, 405, 501})
 """A controller without sessions: each request carries the password then."""
 
@@ -39,38 +40,46 @@ class RedfishApi:
         self._user, self._secret = power.username, password(power)
         self._client = client(power, transport)
         self._session: str | None = None
+        self._new = False
+        """Nothing was answered in this session yet: another one would be no better."""
 
     def get(self, path: str) -> Resource:
         """Return a resource by its path.
 
         Raises:
-            UnansweredError: not_found, unauthorized, timeout, unreachable, redirected, bad_answer.
+            UnansweredError: not_found, forbidden, unauthorized, redirected, timeout, unreachable or
+                bad_answer.
         """
         self._log_in()
         try:
-            return self._get(path)
+            found = self._get(path)
         except UnansweredError as error:
-            if error.code != "unauthorized" or self._session is None:
+            if error.code != "unauthorized" or self._session is None or self._new:
                 raise
-        self._session = None  # it was ended by the controller: once more, then it is refused
-        self._client.headers.pop("X-Auth-Token", None)
-        self._log_in()
-        return self._get(path)
+            self._end_session()  # the controller ended it: once more, then it is refused
+            self._log_in()
+            found = self._get(path)
+        self._new = False
+        return found
 
     def close(self) -> None:
         """End the session and close the connection."""
-        try:
-            if self._session is not None:
-                exchange(self._client, self._client.build_request("DELETE", self._session))
-        except UnansweredError:
-            pass  # it ends by itself in some minutes
-        finally:
-            self._session = None
-            self._client.close()
+        self._end_session()
+        self._client.close()
+
+    def _end_session(self) -> None:
+        if self._session is None:
+            return
+        with suppress(UnansweredError):  # it ends by itself in some minutes
+            exchange(self._client, self._client.build_request("DELETE", self._session))
+        self._session = None
+        self._client.headers.pop("X-Auth-Token", None)
 
     def _get(self, path: str) -> Resource:
         request = self._client.build_request("GET", self._url + safe_path(path))
         response, data = exchange(self._client, request)
+        if response.status_code == _FORBIDDEN:
+            raise UnansweredError("forbidden", f"status 403 at {path}")
         status_code(response)
         if response.status_code == _NOT_FOUND:
             raise UnansweredError("not_found", f"status 404 at {path}")
@@ -96,6 +105,7 @@ class RedfishApi:
             raise UnansweredError("unauthorized", f"status {response.status_code} at the login")
         self._client.headers["X-Auth-Token"] = token
         self._session = self._url + safe_path(str(urlsplit(str(place)).path))
+        self._new = True
 
 
 def safe_path(path: str) -> str:

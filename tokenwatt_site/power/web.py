@@ -2,6 +2,7 @@
 
 import json
 import os
+import ssl
 import time
 from typing import Any
 from urllib.parse import urlsplit
@@ -86,7 +87,8 @@ def client(power: SpecPower, transport: httpx.BaseTransport | None = None) -> ht
     return httpx.Client(
         headers={"Accept": "application/json", "Accept-Encoding": "identity"},
         timeout=CALL_S,
-        verify=power.verify_tls,
+        # the system's certificates, and those of SSL_CERT_FILE: httpx alone knows neither
+        verify=ssl.create_default_context() if power.verify_tls else False,
         follow_redirects=False,
         trust_env=False,
         transport=transport,
