@@ -1,10 +1,8 @@
 """The meters of several hosts as one: each device by its host, every stamp on this host's clock."""
 
-import math
 import os
 import re
 import time
-from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing
@@ -20,6 +18,8 @@ from tokenwatt_site.method.meters import HostFacts, MeterFacts
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.power import open_meter
 from tokenwatt_site.power.meter import Meter, averaged_s, now
+from tokenwatt_site.power.reading import finite
+from tokenwatt_site.power.remote_clock import RemoteClock
 
 POLL_S = 0.5
 """An agent is asked no oftener; its readings have their own times."""
@@ -27,33 +27,6 @@ _PINGS = 8
 _MOST_DEVICES = 4096
 _OLDEST_S = 3600.0
 _CODE = re.compile(r"[A-Za-z0-9_]{0,40}")
-_RECENT = 40
-
-
-class Offset:
-    """What an agent's clock shows more than ours, by the quickest of its last answers.
-
-    The answer was stamped somewhere between question and answer: the error is half of that time
-    (Cristian, Probabilistic clock synchronization, Distributed Computing 3, 1989).
-    """
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, float]] = deque(maxlen=_RECENT)
-
-    def see(self, answer: Answer, stamp_s: float) -> None:
-        """Take an answer's stamp."""
-        trip_s = answer.received_s - answer.sent_s
-        self._seen.append((trip_s, stamp_s - (answer.sent_s + answer.received_s) / 2))
-
-    @property
-    def seconds(self) -> float:
-        """Return the offset."""
-        return min(self._seen)[1]
-
-    @property
-    def error_s(self) -> float:
-        """Return how far it may be off."""
-        return min(self._seen)[0] / 2
 
 
 class LocalPart:
@@ -87,7 +60,7 @@ class RemotePart:
             RefusedError: it can't be reached, doesn't know the token, or has other meters.
         """
         self._client, self._number = client, number
-        self._offset, wall = Offset(), Offset()
+        self._clock, wall = RemoteClock(), RemoteClock()
         said: dict[str, Any] = {}
         try:
             for _ in range(_PINGS):
@@ -98,8 +71,8 @@ class RemotePart:
                 f"hosts: the agent of {host.name} has other meters, or says what can't be",
                 "start it with the same spec, and the same version of this program",
             ) from None
-        error_ms = 1000 * self._offset.error_s
-        self.facts = HostFacts(host.name, host.role, 1000 * wall.seconds, error_ms)
+        error_ms = 1000 * self._clock.error_s
+        self.facts = HostFacts(host.name, host.role, 1000 * wall.offset_s, error_ms)
         self.scope: Scope = meter.scope
         self.source, self.gain_pct = meter.source, meter.gain_pct
         self.averaged_s = meter.averaged_s
@@ -110,15 +83,19 @@ class RemotePart:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="agent")
         self._pending: Future[Answer] | None = None
 
-    def _asked(self, host: SpecHost, wall: Offset) -> dict[str, Any]:
+    def _asked(self, host: SpecHost, wall: RemoteClock) -> dict[str, Any]:
         answer = self._client.ask("/v1/facts")
         if answer.data is None:
             raise RefusedError(
                 f"hosts: the agent of {host.name} can't be asked ({answer.code})",
                 f"on that host: tokenwatt-site power agent SPEC --host {host.name}",
             )
-        self._offset.see(answer, _stamp(answer.data, "now_s"))
-        wall.see(answer, _stamp(answer.data, "wall_s") - (time.time() - time.monotonic()))
+        self._clock.see(answer.sent_s, answer.received_s, _stamp(answer.data, "now_s"))
+        wall.see(
+            answer.sent_s,
+            answer.received_s,
+            _stamp(answer.data, "wall_s") - (time.time() - time.monotonic()),
+        )
         return answer.data
 
     def read(self) -> list[PowerSample]:
@@ -146,10 +123,10 @@ class RemotePart:
         data: dict[str, Any] = answer.data or {}
         now_s = _stamp(data, "now_s")
         read = [_sample(row, now_s) for row in data["rows"]]
-        self._offset.see(answer, now_s)
+        self._clock.see(answer.sent_s, answer.received_s, now_s)
         self._after_s = max([self._after_s, *(s.t_s for s in read)])
         return [
-            replace(s, t_s=s.t_s - self._offset.seconds, device=f"{self.facts.name}/{s.device}")
+            replace(s, t_s=self._clock.ours(s.t_s), device=f"{self.facts.name}/{s.device}")
             for s in read
             if s.device in self._own
         ]
@@ -284,7 +261,7 @@ def _facts(host: SpecHost, said: dict[str, Any], number: int) -> MeterFacts:
     numbers = (meter.averaged_s, 0.0 if meter.gain_pct is None else meter.gain_pct)
     once = 0 < len(meter.devices) == len(set(meter.devices)) <= _MOST_DEVICES
     known = meter.scope in get_args(Scope)
-    if not (plain and once and known and all(map(_finite, numbers))):
+    if not (plain and once and known and all(map(finite, numbers))):
         raise ValueError("no facts of a meter")
     return meter
 
@@ -300,19 +277,15 @@ def _sample(row: dict[str, Any], now_s: float) -> PowerSample:
     counts = list(sample.throttle_ns.values())
     if not all(isinstance(word, str) and _CODE.fullmatch(word) for word in words):
         raise ValueError("a code that is none")
-    if not all(map(_finite, (*counts, sample.t_s))) or abs(sample.t_s - now_s) > _OLDEST_S:
+    if not all(map(finite, (*counts, sample.t_s))) or abs(sample.t_s - now_s) > _OLDEST_S:
         raise ValueError("a reading of another time")
     return sample
 
 
 def _stamp(data: dict[str, Any], key: str) -> float:
-    if not _finite(data[key]):
+    if not finite(data[key]):
         raise ValueError(f"{key} is no time")
     return float(data[key])
-
-
-def _finite(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _named(host: str, devices: Sequence[str]) -> tuple[str, ...]:

@@ -1,7 +1,6 @@
 """Series of a Prometheus server as a meter: each a device, at the times of its scrapes."""
 
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
 
 from tokenwatt_site.documents.spec import Scope
@@ -11,6 +10,7 @@ from tokenwatt_site.power.meter import Now, now
 from tokenwatt_site.power.prometheus_api import PrometheusApi
 from tokenwatt_site.power.prometheus_query import Labels, Part, by_labels, combined
 from tokenwatt_site.power.reading import checked
+from tokenwatt_site.power.remote_clock import RemoteClock
 from tokenwatt_site.power.web import UnansweredError
 
 _BLANK_64 = 9.2233720368547e18
@@ -20,21 +20,6 @@ _BLANKS = range(140_737_488_355_328, 140_737_488_355_332)
 SAME_S = 0.001
 """Prometheus keeps times to the millisecond."""
 Row = Mapping[str, tuple[float, str]]
-
-
-class ServerClock:
-    """Another machine's clock on ours, by its answers to ``time()``."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, float]] = deque(maxlen=60)
-
-    def see(self, began_s: float, ended_s: float, server_s: float) -> None:
-        """Take one answer: when it was asked for and came, by ours, and what it said."""
-        self._seen.append((ended_s - began_s, server_s - (began_s + ended_s) / 2))
-
-    def ours(self, server_s: float) -> float:
-        """Return a time of the server's on our clock, by the quickest of the last answers."""
-        return server_s - min(self._seen)[1]
 
 
 class PrometheusMeter:
@@ -64,7 +49,7 @@ class PrometheusMeter:
         self._query = combined(parts)
         self._old_s = max(GAP_PERIODS / hz, GAP_MIN_S)
         self._clock = clock
-        self._server = ServerClock()
+        self._server = RemoteClock()
         self._last: dict[str, tuple[object, PowerSample]] = {}
         self.source, self.scope, self.gain_pct = facts
         self.devices = tuple(devices)

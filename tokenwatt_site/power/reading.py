@@ -48,3 +48,8 @@ def checked(raw: float, quantity: Quantity) -> str | None:
     if quantity == "power" and raw == PLACEHOLDER:
         return "bad_answer"
     return "zero_power" if quantity == "power" and raw == 0 else None
+
+
+def finite(value: object) -> bool:
+    """Tell whether a value is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

@@ -10,7 +10,7 @@ from tokenwatt_site.documents.spec import SpecPower
 from tokenwatt_site.method.meters import rate_hz
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.power.meter import Meter, Now, now
-from tokenwatt_site.power.reading import checked
+from tokenwatt_site.power.reading import checked, finite
 
 MOST_W, MOST_J = 1e8, 1e15
 """No machine draws as much, no counter holds as much."""
@@ -124,14 +124,14 @@ def _time(sample: PowerSample) -> float:
 
 def _timed(sample: PowerSample) -> bool:
     """Tell whether a sample has a time; one without can't even be a gap."""
-    return _number(sample.t_s)
+    return finite(sample.t_s)
 
 
 def _guarded(sample: PowerSample) -> PowerSample:
     """Return a sample whose numbers are some, whatever a meter gave: else it is an error."""
     power_w, energy_j = sample.power_w, sample.energy_j
     whole = all(
-        value is None or _number(value)
+        value is None or finite(value)
         for value in (power_w, energy_j, sample.limit_w, sample.clock_mhz, sample.temperature_c)
     )
     code = None if whole else "bad_answer"
@@ -142,11 +142,6 @@ def _guarded(sample: PowerSample) -> PowerSample:
     if code is None or sample.error is not None:
         return sample if whole else PowerSample(sample.t_s, sample.device, error=sample.error)
     return PowerSample(sample.t_s, sample.device, error=code)
-
-
-def _number(value: object) -> bool:
-    """Tell whether a value is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def reading(meter: Meter, asked: SpecPower, stack: ExitStack) -> Sampler:

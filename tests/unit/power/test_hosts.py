@@ -10,13 +10,13 @@ import pytest
 
 from tests.support.power_server import power_server
 from tokenwatt_site.documents.spec import Scope, SpecHost
-from tokenwatt_site.drivers.agent import HEADER, AgentClient, Answer
+from tokenwatt_site.drivers.agent import HEADER, AgentClient
 from tokenwatt_site.errors import RefusedError, UsageError
 from tokenwatt_site.method.energy import energy_window
 from tokenwatt_site.method.samples import PowerSample
 from tokenwatt_site.power import hosts as module
 from tokenwatt_site.power.agent import Agent
-from tokenwatt_site.power.hosts import HostsMeter, Offset, RemotePart, open_hosts
+from tokenwatt_site.power.hosts import HostsMeter, RemotePart, open_hosts
 from tokenwatt_site.power.sampler import Sampler
 
 TOKEN = "0123456789abcdef0123"  # noqa: S105 - of these tests
@@ -168,15 +168,6 @@ def test_a_path_that_is_not_known_and_a_meter_that_is_not_there() -> None:
         for target in ("/", "/v1/readings?meter=7&after=0", "/v1/readings?meter=x&after=0"):
             assert client.ask(target).code == "bad_answer"
         client.close()
-
-
-def test_the_quickest_answer_sets_the_clock() -> None:
-    offset = Offset()
-    offset.see(Answer({}, None, 10.0, 10.4), 110.3)  # slow, and answered late in it
-    offset.see(Answer({}, None, 20.0, 20.01), 120.005)
-    offset.see(Answer({}, None, 30.0, 30.2), 130.0)
-    assert offset.seconds == pytest.approx(100.0)
-    assert offset.error_s == pytest.approx(0.005)
 
 
 def two(**changes: Any) -> Sequence[SpecHost]:
